@@ -1,0 +1,78 @@
+"""What every command may need, made when first asked for. The clock is read once per command."""
+
+import getpass
+import os
+import pwd
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from slurm_budget.ledger.store import Ledger
+    from slurm_budget.settings import Settings
+    from slurm_budget.slurm.command import Commands
+    from slurm_budget.slurm.port import CommandSlurm
+    from slurm_budget.usecases.accounting import Source
+
+
+@dataclass
+class Context:
+    """Handed to commands by click's `pass_obj`."""
+
+    config: Path | None = None
+    now: int = field(default_factory=lambda: int(time.time()))
+
+    @cached_property
+    def settings(self) -> "Settings":
+        from slurm_budget import settings
+
+        return settings.load(self.config)
+
+    @cached_property
+    def commands(self) -> "Commands":
+        from slurm_budget.slurm.command import Commands
+
+        slurm = self.settings.slurm
+        return Commands(conf=slurm.conf, bin=slurm.bin, timeout=slurm.timeout)
+
+    def slurm(self) -> "CommandSlurm":
+        """The Slurm port."""
+        from slurm_budget.slurm.port import CommandSlurm
+
+        return CommandSlurm(self.commands)
+
+    def source(self, cluster: str) -> "Source":
+        """Where runs come from: sacct, or slurmdbd's own tables where the settings say so."""
+        from slurm_budget.slurm import sacct
+
+        return lambda since, until: sacct.runs(self.commands, cluster, since, until)
+
+    @cached_property
+    def cluster(self) -> str:
+        """The cluster's name: the setting, or what slurmctld says."""
+        return self.settings.slurm.cluster or self.slurm().cluster()
+
+    def ledger(self, *, create: bool = False) -> "Ledger":
+        """The ledger, opened once."""
+        if self._ledger is None:
+            from slurm_budget.ledger.store import Ledger
+
+            section = self.settings.ledger
+            self._ledger = Ledger.open(
+                section.url, password_file=section.password_file, create=create
+            )
+        return self._ledger
+
+    _ledger: "Ledger | None" = None
+
+    @cached_property
+    def user(self) -> str:
+        """The Unix user who runs this; under sudo the one who called it."""
+        if os.geteuid() == 0 and os.environ.get("SUDO_USER"):
+            return os.environ["SUDO_USER"]
+        try:
+            return pwd.getpwuid(os.geteuid()).pw_name
+        except KeyError:
+            return getpass.getuser()

@@ -1,0 +1,82 @@
+"""The program `sbudget`: its groups, and how an error becomes a message and an exit code."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import click
+
+from slurm_budget import __version__
+from slurm_budget.cli.context import Context
+from slurm_budget.errors import Exit, SbudgetError
+
+_COMMANDS = {
+    "budget": ("slurm_budget.cli.budget:budget", "Show and change budgets."),
+    "doctor": ("slurm_budget.cli.doctor:doctor", "Check that Slurm is set as budgets need it."),
+    "ledger": ("slurm_budget.cli.ledger:ledger", "Create, check, back up and rebuild the ledger."),
+    "plan": ("slurm_budget.cli.sync:plan", "Show what sync would change in Slurm."),
+    "report": ("slurm_budget.cli.report:report", "Reports in the manner of sreport."),
+    "sweep": ("slurm_budget.cli.sweep:sweep", "Observe, account, retag, choose, act, publish."),
+    "sync": ("slurm_budget.cli.sync:sync", "Make Slurm's associations and QOS as budgets say."),
+}
+
+
+class LazyGroup(click.Group):
+    """Loads a command's module when it runs, not to list it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name][0].partition(":")
+        command = getattr(importlib.import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _COMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Configuration file (default: $SBUDGET_CONFIG, /etc/slurm-budget/slurm-budget.toml).",
+)
+@click.version_option(__version__, "-V", "--version", prog_name="sbudget")
+@click.pass_context
+def cli(ctx: click.Context, config: Path | None) -> None:
+    """GPU-time budgets that Slurm delivers.
+
+    Exit codes: 0 done or nothing to do, 1 failed, 2 usage, 3 partly, 4 refused by a guard,
+    5 stale plan, 6 Slurm unreachable, 7 ledger unreachable, 8 changes pending, 130 interrupted.
+    """
+    ctx.obj = Context(config=config)
+
+
+def main() -> None:
+    """Run the program and exit; the only place where errors become exit codes."""
+    try:
+        code = cli.main(prog_name="sbudget", standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("sbudget: interrupted", err=True)
+        sys.exit(Exit.INTERRUPTED)
+    except KeyboardInterrupt:
+        click.echo("sbudget: interrupted", err=True)
+        sys.exit(Exit.INTERRUPTED)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.ClickException as bad:
+        bad.show()
+        sys.exit(bad.exit_code)
+    except SbudgetError as bad:
+        for line in str(bad).splitlines():
+            click.echo(line if line.startswith("  ") else f"sbudget: {line}", err=True)
+        sys.exit(int(bad.code))
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(Exit.DONE)
+    sys.exit(code if isinstance(code, int) else Exit.DONE)

@@ -1,0 +1,36 @@
+"""`sbudget sweep`."""
+
+import click
+
+from slurm_budget.cli.context import Context
+from slurm_budget.errors import LedgerUnreachable, SlurmUnreachable
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Say what would be done and why; change nothing.")
+@click.option("-v", "--verbose", is_flag=True, help="Say why each other job was left alone.")
+@click.pass_obj
+def sweep(ctx: Context, dry_run: bool, verbose: bool) -> None:
+    """Observe, account, retag, choose, act, publish; say one sentence.
+
+    Can be run from cron as often as every few seconds, and be killed anywhere: the next sweep
+    finishes. Exit codes: 0 swept, 6 Slurm unreachable, 7 ledger unreachable (nothing was done).
+    """
+    from slurm_budget.usecases import sweep as use
+
+    try:
+        found = use.sweep(
+            ctx.slurm(), ctx.ledger(), ctx.source, ctx.settings, ctx.now, dry_run=dry_run
+        )
+    except (SlurmUnreachable, LedgerUnreachable) as bad:
+        bad.what = f"acted on nothing: {bad.what}"
+        raise
+    if dry_run:
+        for retag in found.decision.verdicts.retags:
+            click.echo(f"would move job {retag.job.label} to {retag.qos} ({retag.why})")
+        for requeue in found.decision.requeues:
+            click.echo(f"would requeue job {requeue.job.label}: {requeue.reason}")
+    if dry_run or verbose:
+        for leave in found.decision.left:
+            click.echo(f"job {leave.job_id} is left: {leave.reason}")
+    click.echo(found.sentence())

@@ -1,0 +1,160 @@
+"""Where one kind of job could run, what stands there, and what could at best.
+
+A `Need` is what a job asks of one node. A `Ground` is the nodes that one job may use together (one
+partition, one island) and that could ever meet a need; it is kept for all demands of that kind. A
+`Reach` is what each of its nodes offers once every run has gone that yields to a certain owner: no
+search is begun for what is out of reach.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from slurm_budget.core.choose_space import ANY, ENDLESS, Space
+from slurm_budget.state.choose import Demand
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a job asks of each node that it takes. `gpus` None: one at least, and any number."""
+
+    gpu_type: str
+    gpus: int | None
+    cpus: int
+    whole: bool
+
+    @classmethod
+    def of(cls, demand: Demand) -> "Need":
+        return cls(demand.gpu_type, demand.per_node, demand.cpus_per_node, demand.exclusive)
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """How much a job asks in all: `units` (nodes, or GPUs where they may spread) on `places` nodes
+    at least."""
+
+    units: int
+    places: int
+
+    @classmethod
+    def of(cls, demand: Demand) -> "Want":
+        places = max(1, demand.nodes)
+        return cls(places if demand.per_node is not None else max(demand.total, places), places)
+
+
+class Ground:
+    """The nodes of `among` that could meet `need`, and what they would ask for it."""
+
+    def __init__(self, space: Space, among: Sequence[int], need: Need, name: str):
+        self.space = space
+        self.need = need
+        self.name = name
+        self.lens = space.lens(ANY if need.whole else need.gpu_type)
+        self.least = 1 if need.gpus is None else need.gpus
+        self.members = [n for n in among if self.owns(n) >= self.least]
+        self.member = bytearray(len(space.nodes))
+        for n in self.members:
+            self.member[n] = 1
+        self._keys = {n: key for n in self.members if (key := self._key(n)) is not None}
+        self._order = sorted(self._keys.values())
+        self._seen = len(space.changed)
+
+    def owns(self, n: int) -> int:
+        """GPUs of the right type that a node has, whoever holds them."""
+        total = self.space.nodes[n].total
+        wanted = self.need.gpu_type
+        return sum(total.values()) if wanted == ANY else total.get(wanted, 0)
+
+    def goal(self, n: int) -> tuple[int, int]:
+        """(GPUs as the lens counts them, CPUs) that must be free on a node before it is of use."""
+        if not self.need.whole:
+            return self.least, self.need.cpus
+        node = self.space.nodes[n]
+        return sum(node.total.values()), max(self.need.cpus, node.cpus_total or 0)
+
+    def offer(self, n: int, gpus: int, cpus: int) -> int:
+        """What a node with so much free adds to a job: 1 (a node), or GPUs if they may spread."""
+        least, least_cpus = self.goal(n)
+        if gpus < least or cpus < least_cpus:
+            return 0
+        if self.need.gpus is not None:
+            return 1
+        return self.owns(n) if self.need.whole else gpus
+
+    def idle(self) -> Iterator[int]:
+        """Nodes that can be used as they are: those first on which least is left over."""
+        for floor, _, n in self.by_price():
+            if floor:
+                return
+            if self.offer(n, self.lens.free[n], self.space.cpus[n]):
+                yield n
+
+    def by_price(self) -> list[tuple[int, int, int]]:
+        """(ranks that must go at least before it is of use, free GPUs, node), cheapest first."""
+        for n in set(self.space.changed[self._seen :]):
+            if not self.member[n]:
+                continue
+            old, new = self._keys.pop(n, None), self._key(n)
+            if old is not None:
+                del self._order[bisect_left(self._order, old)]
+            if new is not None:
+                self._keys[n] = new
+                insort(self._order, new)
+        self._seen = len(self.space.changed)
+        return self._order
+
+    def _key(self, n: int) -> tuple[int, int, int] | None:
+        free = self.lens.free[n]
+        floor = self.lens.floor(n, max(0, self.goal(n)[0] - free))
+        return None if floor is None else (floor, free, n)
+
+
+class Reach:
+    """What each node of a ground offers once all runs have gone that may (`yields`, by run)."""
+
+    def __init__(self, ground: Ground, yields: bytes):
+        self.ground = ground
+        self.yields = yields
+        space = ground.space
+        self.gpus = ground.lens.free.copy()
+        self.cpus = space.cpus.copy()
+        for n, gpus, cpus, run in ground.lens.first_parts:
+            if yields[run] and space.here[run]:
+                self.gpus[n] += gpus
+                self.cpus[n] += cpus
+        self.offers = [0] * len(self.gpus)
+        self.units = self.places = 0
+        for n in ground.members:
+            self._count(n)
+        self._seen = len(space.changed)
+
+    def refresh(self) -> "Reach":
+        """Catch up with what has changed."""
+        space = self.ground.space
+        for n in set(space.changed[self._seen :]):
+            if not self.ground.member[n]:
+                continue
+            parts = [part for part in self.ground.lens.parts[n] if self.yields[part[-1]]]
+            self.gpus[n] = self.ground.lens.free[n] + sum(part[0] for part in parts)
+            self.cpus[n] = space.cpus[n] + sum(part[1] for part in parts)
+            self._count(n)
+        self._seen = len(space.changed)
+        return self
+
+    def holds(self, want: Want) -> bool:
+        """Whether the job could start if all went that may."""
+        return self.units >= want.units and self.places >= want.places
+
+    def short_of_cpus(self) -> int:
+        """Nodes whose GPUs would do and whose CPUs would not."""
+        goal = self.ground.goal
+        return sum(
+            self.cpus[n] < goal(n)[1] <= ENDLESS and self.gpus[n] >= goal(n)[0]
+            for n in self.ground.members
+        )
+
+    def _count(self, n: int) -> None:
+        offer = self.ground.offer(n, self.gpus[n], self.cpus[n])
+        self.places += (offer > 0) - (self.offers[n] > 0)
+        self.units += offer - self.offers[n]
+        self.offers[n] = offer

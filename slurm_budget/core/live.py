@@ -1,0 +1,83 @@
+"""Reading a live job: its class, its minimum runtime, until when it is protected, what it costs."""
+
+from collections.abc import Iterable, Mapping
+
+from slurm_budget.core.marker import parse
+from slurm_budget.core.weights import rate, rates
+from slurm_budget.state.jobs import Class, Job
+from slurm_budget.state.sweep import SweepPolicy
+
+HOLDING = frozenset({"RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING", "STOPPED", "SIGNALING",
+                     "STAGE_OUT", "RESIZING"})  # fmt: skip
+"""States in which a job holds its GPUs."""
+
+FUNDED_PREFIX = "funded-"
+
+
+def funded_qos(account: str) -> str:
+    """The QOS of an account's funded jobs."""
+    return FUNDED_PREFIX + account
+
+
+def class_of_qos(qos: str) -> Class:
+    """A run's class is the class of the QOS that it ran in."""
+    return "funded" if qos.startswith(FUNDED_PREFIX) else "preemptible"
+
+
+def class_of(job: Job) -> Class:
+    return class_of_qos(job.qos)
+
+
+def asked(job: Job) -> Class | None:
+    """What the job asks for: by its marker, or by the QOS its user chose since; None: not ours."""
+    mark = parse(job.admin_comment)
+    if mark is not None:
+        return mark.asked if mark.class_ == class_of(job) else class_of(job)
+    return "funded" if class_of(job) == "funded" else None
+
+
+def min_runtime(job: Job, policy: SweepPolicy) -> int:
+    """Seconds that its run is protected for when funded: the marker's, else the site's default."""
+    mark = parse(job.admin_comment)
+    declared = policy.min_runtime if mark is None else mark.min_runtime
+    if job.time_limit is not None:
+        declared = min(declared, job.time_limit)
+    return min(declared, policy.min_runtime_cap)
+
+
+def protected_until(job: Job, policy: SweepPolicy) -> int:
+    """When the run's protection ends; its start for a preemptible run. Epoch seconds."""
+    start = job.start or 0
+    return start + min_runtime(job, policy) if class_of(job) == "funded" else start
+
+
+def cost(job: Job, policy: SweepPolicy, gres: str = "gres/gpu") -> int:
+    """GPU-milliseconds that protecting all its tasks that may run at once costs a budget."""
+    return rate(job.gpus, policy.weights, gres) * min_runtime(job, policy) * job.at_once
+
+
+def small(job: Job, policy: SweepPolicy) -> bool:
+    """Whether it may use the fast lane: by its time limit, so that declaring little is no help."""
+    return (
+        job.time_limit is not None and job.gpu_total * job.time_limit <= policy.fast_lane_gpu_time
+    )
+
+
+def reserved_by_runs(
+    jobs: Iterable[Job], policy: SweepPolicy, now: int
+) -> dict[tuple[str, str, str], int]:
+    """What protected runs have still to come, by (account, user, GPU type); GPU-milliseconds."""
+    out: dict[tuple[str, str, str], int] = {}
+    for job in jobs:
+        if job.state not in HOLDING or job.start is None or class_of(job) != "funded":
+            continue
+        left = protected_until(job, policy) - max(now, job.start)
+        for kind, amount in rates(job.gpus, policy.weights).items():
+            if left > 0:
+                key = (job.account, job.user, kind)
+                out[key] = out.get(key, 0) + amount * left
+    return out
+
+
+def by_id(jobs: Iterable[Job]) -> Mapping[int, Job]:
+    return {job.id: job for job in jobs}

@@ -1,0 +1,241 @@
+"""Who is owed, who may yield, and what space there is: the policy around core.choose.
+
+A job is *owed* when it is funded, waits for GPUs (Slurm says Resources or Priority) and has waited
+longer than `patience`. A run may *yield* when it is funded, past its protection, a batch job that
+can be requeued, was not requeued within `cooldown`, and its account has had more of its share than
+the owed one, compared below their common ancestor by `margin`. Preemptible runs past their
+PreemptExemptTime are not asked: Slurm frees them by itself, so what they hold counts as free.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from slurm_budget.core import live
+from slurm_budget.core.standing import Standing, worse
+from slurm_budget.state.budget import BudgetTree
+from slurm_budget.state.choose import Candidate, Demand, Leave, NodeSpace
+from slurm_budget.state.jobs import Job, Node
+from slurm_budget.state.sweep import SweepPolicy
+
+WAITS_FOR_GPUS = frozenset({"Resources", "Priority"})
+MOST_TASKS = 16
+"""Tasks of one array that one sweep looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """`demands` in the order in which they are served; `left` jobs that wait for something else."""
+
+    demands: list[Demand]
+    left: list[Leave]
+
+
+def owed(
+    jobs: Iterable[Job],
+    nodes: Iterable[Node],
+    served: Mapping[int, int],
+    policy: SweepPolicy,
+    now: int,
+) -> Owed:
+    """Jobs that are owed GPUs. `served`: when GPUs were last freed for a job, by its id."""
+    out = Owed([], [])
+    largest = max((node.gpu_total for node in nodes), default=0)
+    waiting = [
+        job for job in jobs if job.pending and job.gpu_total and live.class_of(job) == "funded"
+    ]
+    for job in sorted(waiting, key=lambda job: (-job.priority, job.submit, job.id)):
+        since = max(job.eligible or job.submit, job.submit)
+        if job.reason not in WAITS_FOR_GPUS:
+            reason = job.reason or "not looked at yet"
+            out.left.append(Leave(job.id, f"waits for something else ({reason})"))
+        elif now - since < policy.patience:
+            out.left.append(
+                Leave(job.id, f"has waited {now - since} s of {policy.patience} s patience")
+            )
+        elif now - served.get(job.id, -policy.cooldown) < policy.cooldown:
+            ago = now - served[job.id]
+            out.left.append(
+                Leave(job.id, f"GPUs were freed for it {ago} s ago; it has not started yet")
+            )
+        else:
+            out.demands.extend([_demand(job, largest)] * min(job.tasks, job.at_once, MOST_TASKS))
+    return out
+
+
+def _demand(job: Job, largest: int) -> Demand:
+    total, nodes = job.gpu_total, max(job.num_nodes, 1)
+    per_node = job.per_node
+    if per_node is None and total % nodes == 0 and (nodes == 1 and total <= largest):
+        per_node = total
+    kinds = [kind for kind in job.gpus if kind]
+    return Demand(
+        job_id=job.id,
+        account=job.account,
+        user=job.user,
+        partitions=frozenset(job.partitions),
+        gpu_type=kinds[0] if len(kinds) == 1 else "",
+        total=total,
+        nodes=nodes,
+        per_node=per_node,
+        cpus_per_node=-(-job.cpus // nodes),
+        exclusive=job.exclusive,
+    )
+
+
+def candidates(
+    jobs: Iterable[Job], touched: Mapping[int, int], policy: SweepPolicy, now: int
+) -> tuple[list[Candidate], list[Leave]]:
+    """Runs that may be requeued for somebody, and why the other funded runs are left.
+
+    `touched`: when we last acted on a job (an open intent counts as now), by its id.
+    """
+    found: list[Candidate] = []
+    left: list[Leave] = []
+    for job in jobs:
+        if not job.running or not job.gpu_total or live.class_of(job) != "funded":
+            continue
+        until = live.protected_until(job, policy)
+        if now < until:
+            left.append(Leave(job.id, f"protected for {until - now} s more"))
+        elif not job.batch:
+            left.append(Leave(job.id, "interactive: it cannot be requeued"))
+        elif not job.requeue:
+            left.append(Leave(job.id, "not requeueable (--no-requeue)"))
+        elif now - touched.get(job.id, -policy.cooldown) < policy.cooldown:
+            left.append(Leave(job.id, f"requeued {now - touched[job.id]} s ago: it cools down"))
+        else:
+            found.append(_candidate(job, now))
+    return found, left
+
+
+def _candidate(job: Job, now: int) -> Candidate:
+    kinds = [kind for kind in job.gpus if kind]
+    start = job.start or now
+    cpus = {name: -(-job.cpus // len(job.nodes)) for name in job.nodes} if job.nodes else {}
+    return Candidate(
+        job_id=job.id,
+        account=job.account,
+        user=job.user,
+        gpus_on=dict(job.gpus_on),
+        gpu_type=kinds[0] if len(kinds) == 1 else "",
+        started=start,
+        lost=job.gpu_total * max(now - start, 0) * 1000,
+        cpus_on=cpus,
+    )
+
+
+def space(
+    nodes: Iterable[Node],
+    jobs: Sequence[Job],
+    leaving: Iterable[int],
+    policy: SweepPolicy,
+    now: int,
+) -> dict[str, NodeSpace]:
+    """What is free on each node on which jobs can start, counting as free what Slurm preempts by
+    itself. A job in COMPLETING still holds its GPUs. `leaving`: jobs that we are requeueing."""
+    going = set(leaving)
+    held: dict[str, dict[str, int]] = {}
+    cpus: dict[str, int] = {}
+    for job in jobs:
+        if job.state not in live.HOLDING or job.id in going or _slurm_frees(job, policy, now):
+            continue
+        kinds = [kind for kind in job.gpus if kind]
+        for name, count in job.gpus_on.items():
+            by_type = held.setdefault(name, {})
+            kind = kinds[0] if len(kinds) == 1 else ""
+            by_type[kind] = by_type.get(kind, 0) + count
+        for name in job.nodes:
+            cpus[name] = cpus.get(name, 0) + -(-job.cpus // len(job.nodes))
+    return {
+        node.name: NodeSpace(
+            name=node.name,
+            total=node.gpus,
+            free=_free(node, held.get(node.name, {})),
+            partitions=frozenset(node.partitions),
+            cpus_free=max(node.cpus - cpus.get(node.name, 0), 0) if node.cpus else None,
+            features=node.features,
+        )
+        for node in nodes
+        if node.usable and node.gpu_total
+    }
+
+
+def _slurm_frees(job: Job, policy: SweepPolicy, now: int) -> bool:
+    return (
+        job.running
+        and job.qos == policy.preemptible_qos
+        and now - (job.start or now) >= policy.exempt
+    )
+
+
+def _free(node: Node, held: Mapping[str, int]) -> dict[str, int]:
+    """By type. What an untyped job holds is taken from the type that has most left."""
+    free = {kind: count - held.get(kind, 0) for kind, count in node.gpus.items()}
+    for kind, count in held.items():
+        if kind not in free:
+            for _ in range(count):
+                most = max(free, key=lambda name: free[name])
+                free[most] -= 1
+    return {kind: max(count, 0) for kind, count in free.items()}
+
+
+def may_yield(
+    tree: BudgetTree,
+    accounts: Mapping[str, Standing],
+    user_use: Mapping[tuple[str, str], int],
+    policy: SweepPolicy,
+) -> Callable[[Candidate, Demand], bool]:
+    """Whether a run must make way for a job: by account, and inside one account by user."""
+    known: dict[tuple[str, str], bool] = {}
+
+    def answer(run: Candidate, job: Demand) -> bool:
+        theirs, ours = tree.resolve(run.account), tree.resolve(job.account)
+        if ours is None:
+            return False
+        if theirs is None:
+            return True
+        if theirs == ours:
+            return _user_worse(ours, run.user, job.user)
+        if (theirs, ours) not in known:
+            known[theirs, ours] = worse(theirs, ours, tree, accounts, policy.margin)
+        return known[theirs, ours]
+
+    def _user_worse(account: str, run_user: str, job_user: str) -> bool:
+        if run_user == job_user:
+            return False
+        one, other = user_use.get((account, run_user), 0), user_use.get((account, job_user), 0)
+        budget = accounts[account].budget or 0
+        return one - other > budget * Fraction(policy.margin).limit_denominator(10**6)
+
+    return answer
+
+
+def repairs(
+    jobs: Iterable[Job],
+    nodes: Iterable[Node],
+    touched: Mapping[int, int],
+    policy: SweepPolicy,
+    now: int,
+) -> list[tuple[Job, str]]:
+    """Runs past their protection on nodes that drain, so that the hosts can be repaired."""
+    draining = {node.name for node in nodes if "DRAIN" in node.flags}
+    out = []
+    for job in jobs:
+        name = next((n for n in job.nodes if n in draining), None)
+        if (
+            name is not None
+            and job.running
+            and job.requeue
+            and job.batch
+            and job.gpu_total
+            and now
+            >= max(live.protected_until(job, policy), (job.start or 0) + _exempt(job, policy))
+            and now - touched.get(job.id, -policy.cooldown) >= policy.cooldown
+        ):
+            out.append((job, f"node {name} is draining"))
+    return out
+
+
+def _exempt(job: Job, policy: SweepPolicy) -> int:
+    return policy.exempt if live.class_of(job) == "preemptible" else 0

@@ -1,0 +1,127 @@
+"""Runs in the ledger: recording them, reading them, and their sums in a window."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from sqlalchemy import Engine, delete, insert, select, update
+
+from slurm_budget.core.standing import Sums
+from slurm_budget.core.window import USAGE_FACTOR, Window
+from slurm_budget.errors import LedgerUnreachable
+from slurm_budget.ledger import runs
+from slurm_budget.ledger import sums as sums_of
+from slurm_budget.ledger.door import Door
+from slurm_budget.ledger.runs import Recorded, Recorder
+from slurm_budget.ledger.schema import cursors, sums_states
+from slurm_budget.state.jobs import Run
+
+LOST_AFTER = 600
+
+
+class RunDoor(Door):
+    """The part of the ledger that accounting fills and balances are read from."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self._states: dict[tuple[str, str], sums_of.Running] = {}
+
+    def record_runs(self, found: Iterable[Run], *, source: str, now: int) -> Recorded:
+        """Runs into the ledger, in one transaction and in bounded memory.
+
+        An error that the iterable raises leaves nothing written: a reader of sacct raises at its
+        end when sacct failed.
+        """
+        with self._write() as connection:
+            return Recorder(connection, self._names, source, now).record(found)
+
+    def runs_between(self, cluster: str, start: int, end: int) -> Iterator[Run]:
+        """Runs that overlap [start, end), in order of their start, one at a time."""
+        with self._read() as connection:
+            number = self._names.find(connection, cluster)
+            if number is not None:
+                yield from runs.between(connection, self._names, number, start, end)
+
+    def unfinished_runs(self, cluster: str) -> list[Run]:
+        """Runs without an end. Which of them live, Slurm's queue knows."""
+        with self._read() as connection:
+            number = self._names.find(connection, cluster)
+            return [] if number is None else runs.unfinished(connection, self._names, number)
+
+    def close_lost(
+        self, cluster: str, alive: Collection[int], now: int, *, seen_until: int | None
+    ) -> list[Run]:
+        """End the runs that Slurm's accounting believes to run for ever, and return them as ended.
+
+        `alive` are the raw ids of all jobs that slurmctld knew at `now`. A run without an end whose
+        job is not among them, or that a later run of its job follows, is over; it gets the end
+        `seen_until`, when it was last seen (None: never, and then it counts nothing, as in
+        `sacctmgr show runawayjobs`). Runs that started within LOST_AFTER s are left alone: the two
+        commands that were asked do not answer at the same moment.
+        """
+        waiting = self.unfinished_runs(cluster)
+        newest = {run.job_id: run.start for run in waiting}
+        lost = [
+            replace(run, end=max(run.start, min(seen_until or 0, now)), state="LOST")
+            for run in waiting
+            if run.start < now - LOST_AFTER
+            and (run.job_id not in alive or run.start < newest[run.job_id])
+        ]
+        if lost:
+            self.record_runs(lost, source="lost", now=now)
+        return lost
+
+    def cursor(self, cluster: str) -> int | None:
+        """Up to when the accounting has been read; None: never."""
+        with self._read() as connection:
+            number = self._names.find(connection, cluster)
+            if number is None:
+                return None
+            return connection.scalar(
+                select(cursors.c.position).where(cursors.c.cluster_id == number)
+            )
+
+    def set_cursor(self, cluster: str, position: int) -> None:
+        with self._write() as connection:
+            number = self._names.number(connection, cluster)
+            mine = cursors.c.cluster_id == number
+            if connection.execute(select(cursors).where(mine)).first() is None:
+                connection.execute(insert(cursors).values(cluster_id=number, position=position))
+            else:
+                connection.execute(update(cursors).where(mine).values(position=position))
+
+    def sums(
+        self,
+        cluster: str,
+        window: Window,
+        now: int,
+        weights: Mapping[str, int],
+        usage_factor: int = USAGE_FACTOR,
+        *,
+        whole_run: bool = False,
+    ) -> Sums:
+        """Charge and use of every account and user in the window that ends at `now`, exactly.
+
+        `weights` and `usage_factor` in thousandths; `whole_run` charges all of a funded run.
+        """
+        key = (cluster, sums_of.digest(window, weights))
+        with self._read() as connection:
+            number = self._names.find(connection, cluster)
+            if number is None:
+                return Sums()
+            reader = sums_of.SumsReader(connection, self._names, number)
+            # taken out while it is changed: half a change must not stay behind an error
+            state = reader.bring_up(self._states.pop(key, None), window, weights, now)
+        self._states[key] = state
+        if state.unsaved >= sums_of.SAVE_AFTER:
+            # a reader who may not write has the figures all the same
+            with suppress(LedgerUnreachable), self._write() as connection:
+                sums_of.save(connection, number, state)
+            state.unsaved = 0
+        return state.tally.sums(usage_factor, whole_run=whole_run)
+
+    def forget_sums(self) -> None:
+        """Empty the cache of sums; the next question counts afresh."""
+        self._states.clear()
+        with self._write() as connection:
+            connection.execute(delete(sums_states))

@@ -1,0 +1,221 @@
+"""Sums of a window, kept up: a living process pays for what changed, a new one starts from a cache.
+
+Three steps lead to the sums at `now`: a first count (by one query over the window, or from the
+cache in `sums_states`), the runs that were written since, and the runs of which time has passed an
+end.
+"""
+
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import Connection, and_, func, select, text
+
+from slurm_budget.core.tally import Counted, Tally
+from slurm_budget.core.weights import rates
+from slurm_budget.core.window import Scale, Window
+from slurm_budget.ledger.names import Names
+from slurm_budget.ledger.runs import NOT_REPLACED
+from slurm_budget.ledger.schema import runs as table
+from slurm_budget.ledger.schema import sums_states
+from slurm_budget.text import tres
+
+AFRESH = 50_000
+"""More new rows than this are quicker counted afresh."""
+SAVE_AFTER = 5_000
+"""Runs that may be visited before the cache is written again."""
+
+_COUNTED = ", ".join(
+    f"{{r}}.{column}"
+    for column in (
+        *("account_id", "user_id", "gpus_id", "counts_from", "counts_until", "charged_until"),
+        "funded",
+    )
+)
+
+_AFRESH = f"""
+SELECT r.account_id, r.user_id, r.gpus_id, r.funded,
+  SUM((r.counts_until <= :now) * r.counts_until - (r.counts_from > :edge) * r.counts_from),
+  SUM(r.counts_until > :now), SUM(r.counts_from <= :edge),
+  SUM((r.charged_until > :edge) * ((r.charged_until <= :now) * r.charged_until
+      - (r.counts_from > :edge) * r.counts_from)),
+  SUM(r.charged_until > :now), SUM((r.charged_until > :edge) * (r.counts_from <= :edge))
+FROM runs r
+WHERE r.cluster_id = :cluster AND r.counts_until > :edge AND r.counts_from <= :now
+  AND r.counts_until > r.counts_from AND {NOT_REPLACED}
+GROUP BY r.account_id, r.user_id, r.gpus_id, r.funded
+"""
+
+
+@dataclass
+class Running:
+    """A tally with the last row that is in it, and what it has cost since it was saved."""
+
+    tally: Tally
+    last_run: int
+    unsaved: int = 0
+
+
+def parameters(window: Window, weights: Mapping[str, int]) -> str:
+    """What a cached state depends on, besides the runs."""
+    return json.dumps({"window": asdict(window), "weights": dict(weights)}, sort_keys=True)
+
+
+def digest(window: Window, weights: Mapping[str, int]) -> str:
+    """The same, short enough for a key."""
+    return hashlib.sha256(parameters(window, weights).encode()).hexdigest()
+
+
+class SumsReader:
+    """Works in one reading transaction."""
+
+    def __init__(self, connection: Connection, names: Names, cluster: int) -> None:
+        self.connection = connection
+        self.names = names
+        self.cluster = cluster
+
+    def bring_up(
+        self, state: Running | None, window: Window, weights: Mapping[str, int], now: int
+    ) -> Running:
+        """The state at `now`, from an older one where there is one."""
+        last = self._last_run()
+        if state is None:
+            state = self.load(window, weights)
+        if (
+            state is None
+            or not state.tally.can_move(now)
+            or not state.last_run <= last
+            or self._new_rows(state.last_run) > AFRESH
+        ):
+            return self.afresh(window, weights, now)
+        if last > state.last_run:
+            self._add_new(state, last)
+        self._move(state, now)
+        return state
+
+    def _last_run(self) -> int:
+        query = select(func.max(table.c.id)).where(table.c.cluster_id == self.cluster)
+        return self.connection.scalar(query) or 0
+
+    def _new_rows(self, after: int) -> int:
+        query = select(table.c.id).where(table.c.id > after).limit(AFRESH + 1)
+        counted = self.connection.scalar(select(func.count()).select_from(query.subquery()))
+        return counted or 0
+
+    def afresh(self, window: Window, weights: Mapping[str, int], now: int) -> Running:
+        """Counted by a query over the window; decaying ones are read run by run."""
+        tally, last = Tally(window, weights, now), self._last_run()
+        bounds = {"cluster": self.cluster, "now": now, "edge": now - window.reach}
+        if window.kind == "decay":
+            query = text(
+                f"SELECT {_COUNTED.format(r='r')} FROM runs r WHERE r.cluster_id = :cluster"
+                " AND r.counts_until > :edge AND r.counts_from <= :now"
+                f" AND {NOT_REPLACED}"
+            ).execution_options(yield_per=10_000)
+            for row in self.connection.execute(query, bounds):
+                tally.add(self._counted(row))
+            return Running(tally, last, SAVE_AFTER)
+        for row in self.connection.execute(text(_AFRESH), bounds):
+            account, user, gpus, funded, *amounts = row
+            whole, charged = tuple(map(int, amounts[:3])), tuple(map(int, amounts[3:]))
+            assert len(whole) == len(charged) == 3
+            for kind, rate in rates(self._gpus(gpus), weights).items():
+                key = (self._word(account), self._word(user), kind)
+                tally.put(key, 3 if funded else 6, whole, rate)
+                if funded:
+                    tally.put(key, 0, charged, rate)
+        return Running(tally, last, SAVE_AFTER)
+
+    def _add_new(self, state: Running, last: int) -> None:
+        query = text(
+            f"SELECT {_COUNTED.format(r='r')}, o.id, {_COUNTED.format(r='o')}"
+            " FROM runs r LEFT JOIN runs o ON o.id = r.replaces_id"
+            " WHERE r.id > :after AND r.id <= :last AND r.cluster_id = :cluster"
+        )
+        bounds = {"after": state.last_run, "last": last, "cluster": self.cluster}
+        for row in self.connection.execute(query, bounds):
+            if row[7] is not None:
+                state.tally.add(self._counted(row[8:]), -1)
+            state.tally.add(self._counted(row[:7]))
+            state.unsaved += 1
+        state.last_run = last
+
+    def _move(self, state: Running, now: int) -> None:
+        stretches = state.tally.passed(now)
+        if not stretches:
+            return
+        pieces, bounds = [], {"cluster": self.cluster}
+        for i, (low, high) in enumerate(stretches):
+            bounds |= {f"low{i}": low, f"high{i}": high}
+            pieces += [
+                f"SELECT id FROM runs WHERE cluster_id = :cluster AND {column} > :low{i}"
+                f" AND {column} <= :high{i}"
+                for column in ("counts_from", "counts_until", "charged_until")
+            ]
+        query = text(
+            f"SELECT {_COUNTED.format(r='r')} FROM ({' UNION '.join(pieces)}) passed"
+            f" JOIN runs r ON r.id = passed.id WHERE {NOT_REPLACED}"
+        )
+        passed = [self._counted(row) for row in self.connection.execute(query, bounds)]
+        state.unsaved += len(passed)
+        state.tally.move(passed, now)
+
+    def _counted(self, row: Any) -> Counted:
+        account, user, gpus, since, until, charged_until, funded = row
+        return Counted(
+            self._word(account),
+            self._word(user),
+            self._gpus(gpus),
+            since,
+            until,
+            charged_until,
+            bool(funded),
+        )
+
+    def _word(self, number: int) -> str:
+        return self.names.text(self.connection, number)
+
+    def _gpus(self, number: int) -> Mapping[str, int]:
+        return tres.gpus(self._word(number))
+
+    def load(self, window: Window, weights: Mapping[str, int]) -> Running | None:
+        """The state that was saved; None where there is none."""
+        query = select(sums_states).where(
+            sums_states.c.cluster_id == self.cluster,
+            sums_states.c.digest == digest(window, weights),
+        )
+        row = self.connection.execute(query).first()
+        if row is None:
+            return None
+        body = json.loads(zlib.decompress(row.body))
+        tally = Tally(window, weights, row.at, Scale(window, body["base"]))
+        for account, user, kind, *cell in body["cells"]:
+            tally.load((account, user, kind), cell)
+        return Running(tally, row.last_run_id)
+
+
+def save(connection: Connection, cluster: int, state: Running) -> None:
+    """Keep a state for the next process. A writing transaction; an older state never wins."""
+    tally = state.tally
+    own = {"cluster_id": cluster, "digest": digest(tally.window, tally.weights)}
+    mine = and_(*(sums_states.c[name] == value for name, value in own.items()))
+    there = connection.execute(
+        select(sums_states.c.last_run_id, sums_states.c.at).where(mine)
+    ).first()
+    if there is not None and tuple(there) >= (state.last_run, tally.at):
+        return
+    cells = [[*key, *cell] for key, cell in tally.cells.items()]
+    body = json.dumps({"base": tally.scale.base, "cells": cells}, separators=(",", ":"))
+    values = {
+        "at": tally.at,
+        "last_run_id": state.last_run,
+        "parameters": parameters(tally.window, tally.weights),
+        "body": zlib.compress(body.encode(), 1),
+    }
+    if there is None:
+        connection.execute(sums_states.insert().values(**own, **values))
+    else:
+        connection.execute(sums_states.update().where(mine).values(**values))

@@ -1,0 +1,113 @@
+"""What sweeps keep in the ledger: intents, sentences, the lease, the brake."""
+
+from sqlalchemy import insert
+
+from slurm_budget.ledger import sweeping
+from slurm_budget.ledger.door import Door
+from slurm_budget.ledger.schema import brakes
+from slurm_budget.ledger.sweeping import Brake, Sweep
+from slurm_budget.state.intent import Intent, Step
+
+
+class SweepDoor(Door):
+    """The part of the ledger that the sweeper uses. None of it waits for a long import of runs."""
+
+    def open_intent(
+        self,
+        cluster: str,
+        *,
+        job_id: int,
+        run_start: int,
+        victim_account: str,
+        for_job: int | None,
+        for_account: str,
+        gpus: int,
+        reason: str,
+        now: int,
+        step: Step = "planned",
+        grace_until: int | None = None,
+        detail: str = "",
+    ) -> int:
+        """Write down a requeue before anything is done; returns the intent's id."""
+        intent = Intent(
+            id=0,
+            cluster=cluster,
+            job_id=job_id,
+            run_start=run_start,
+            victim_account=victim_account,
+            for_job=for_job,
+            for_account=for_account,
+            gpus=gpus,
+            step=step,
+            reason=reason,
+            created=now,
+            updated=now,
+            grace_until=grace_until,
+            detail=detail,
+        )
+        with self._write(queue=False) as connection:
+            return sweeping.open_intent(connection, self._names, intent)
+
+    def advance_intent(
+        self, id: int, step: Step, now: int, detail: str = "", *, grace_until: int | None = None
+    ) -> None:
+        """Write down how far a requeue came. A closed intent cannot go on (BadInput)."""
+        with self._write(queue=False) as connection:
+            sweeping.advance(connection, id, step, now, detail, grace_until)
+
+    def open_intents(self, cluster: str) -> list[Intent]:
+        """Intents that are not done or left, oldest first."""
+        with self._read() as connection:
+            return sweeping.find_intents(connection, self._names, cluster, only_open=True)
+
+    def intents_since(self, cluster: str, since: int) -> list[Intent]:
+        """All intents made at or after an epoch second, oldest first."""
+        with self._read() as connection:
+            return sweeping.find_intents(connection, self._names, cluster, since=since)
+
+    def record_sweep(self, cluster: str, at: int, sentence: str, seconds: float) -> None:
+        with self._write(queue=False) as connection:
+            number = self._names.number(connection, cluster)
+            sweeping.record_sweep(connection, number, at, sentence, seconds)
+
+    def last_sweeps(self, count: int, cluster: str | None = None) -> list[Sweep]:
+        """The last sweeps, newest first."""
+        with self._read() as connection:
+            number = None if cluster is None else self._names.find(connection, cluster)
+            if cluster is not None and number is None:
+                return []
+            return sweeping.last_sweeps(connection, self._names, count, number)
+
+    def acquire_lease(self, cluster: str, holder: str, now: int, ttl: int) -> int | None:
+        """Take the lease for `ttl` seconds, or renew one's own; None while another holds it."""
+        with self._write() as connection:
+            number = self._names.number(connection, cluster)
+            return sweeping.acquire(connection, number, holder, now, ttl)
+
+    def check_lease(self, cluster: str, token: int, now: int) -> bool:
+        """Whether the lease of that token is still in force."""
+        with self._read() as connection:
+            number = self._names.find(connection, cluster)
+            return number is not None and sweeping.holds(connection, number, token, now)
+
+    def release_lease(self, cluster: str, token: int, now: int) -> None:
+        """Give the lease back before it runs out; another's lease is left alone."""
+        with self._write() as connection:
+            number = self._names.number(connection, cluster)
+            sweeping.release(connection, number, token, now)
+
+    def set_brake(self, cluster: str, *, paused: bool, author: str, reason: str, now: int) -> None:
+        """`sbudget pause` and `sbudget resume`."""
+        with self._write(queue=False) as connection:
+            number = self._names.number(connection, cluster)
+            connection.execute(
+                insert(brakes).values(
+                    cluster_id=number, paused=paused, author=author, reason=reason, at=now
+                )
+            )
+
+    def brake(self, cluster: str) -> Brake | None:
+        """What pause or resume last said; None: neither was ever used."""
+        with self._read() as connection:
+            number = self._names.find(connection, cluster)
+            return None if number is None else sweeping.brake(connection, number)

@@ -1,0 +1,55 @@
+"""The deeds: signal, requeue, retag. What Slurm answers is read by one pure table."""
+
+from slurm_budget.slurm.command import Commands, Reply
+from slurm_budget.state.jobs import Deed
+
+_BENIGN = {
+    "invalid job id": "the job is gone",
+    "job/step already completing or completed": "the job has ended",
+    "job is pending execution": "the job is pending already",
+    "job has already finished": "the job has ended",
+    "job is no longer pending execution": "the job has started",
+    "jobs already in pending state": "the job is pending already",
+}
+_REFUSED = {
+    "only batch jobs are accepted": "not a batch job",
+    "requested operation is presently disabled": "not requeueable (--no-requeue)",
+    "access/permission denied": "no permission: run as SlurmUser, root or an operator",
+    "invalid qos": "the QOS is not there: run `sbudget sync`",
+    "invalid account or account/partition": "the association is not there: run `sbudget sync`",
+}
+
+
+def read(reply: Reply) -> Deed:
+    """What a reply of scontrol or scancel means. Exit 0 with text on stderr is not success."""
+    text = (reply.err + reply.out).lower()
+    if reply.unreachable:
+        return Deed("unreachable", (reply.err or reply.out).strip())
+    for sign, meaning in _BENIGN.items():
+        if sign in text:
+            return Deed("gone", meaning)
+    for sign, meaning in _REFUSED.items():
+        if sign in text:
+            return Deed("refused", meaning)
+    if reply.code or reply.err.strip():
+        return Deed("failed", (reply.err or reply.out).strip() or f"exit {reply.code}")
+    return Deed("done", "")
+
+
+def requeue(commands: Commands, job_id: int) -> Deed:
+    """`Incomplete` keeps Slurm from restarting a job that has finished meanwhile."""
+    return read(commands.run("scontrol", "requeue", "Incomplete", str(job_id)))
+
+
+def signal(commands: Commands, job_id: int, name: str) -> Deed:
+    """Warn a job so that it can write its checkpoint: its batch shell and all its steps."""
+    return read(commands.run("scancel", f"--signal={name}", "--full", str(job_id)))
+
+
+def retag(commands: Commands, job: str, qos: str, admin_comment: str) -> Deed:
+    """Move a pending job to another QOS and write the marker beside it, in one request."""
+    return read(
+        commands.run(
+            "scontrol", "update", f"JobId={job}", f"QOS={qos}", f"AdminComment={admin_comment}"
+        )
+    )

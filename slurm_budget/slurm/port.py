@@ -1,0 +1,56 @@
+"""The Slurm port by Slurm's own commands; implements ports.JobPort."""
+
+import re
+
+from slurm_budget.errors import SlurmUnreachable
+from slurm_budget.slurm import actions, nodes, squeue
+from slurm_budget.slurm.command import Commands, checked
+from slurm_budget.state.jobs import Deed, Job, Node
+
+_CONFIG = re.compile(r"^(\S+)\s*=\s?(.*)$", re.MULTILINE)
+
+
+class CommandSlurm:
+    """Reads and deeds, each one command. Every read raises SlurmUnreachable rather than guess."""
+
+    def __init__(self, commands: Commands) -> None:
+        self.commands = commands
+
+    def config(self) -> dict[str, str]:
+        """slurmctld's configuration in force (`scontrol show config`)."""
+        text = checked(self.commands.run("scontrol", "show", "config"), silent_ok=False)
+        return {key: value.strip() for key, value in _CONFIG.findall(text)}
+
+    def cluster(self) -> str:
+        name = self.config().get("ClusterName", "")
+        if not name:
+            raise SlurmUnreachable(
+                "slurmctld does not say its ClusterName",
+                where="scontrol show config",
+                mend="set slurm.cluster in slurm-budget.toml",
+            )
+        return name
+
+    def jobs(self) -> list[Job]:
+        return squeue.jobs(self.commands)
+
+    def nodes(self) -> list[Node]:
+        return nodes.nodes(self.commands)
+
+    def accounts(self, cluster: str) -> dict[str, str]:
+        """Parent by account, from slurmdbd. Raises SlurmUnreachable where there is none."""
+        reply = self.commands.run(
+            "sacctmgr", "-nP", "show", "assoc", "where", f"cluster={cluster}", "user=",
+            "format=account,parentname",
+        )  # fmt: skip
+        rows = [line.split("|") for line in checked(reply, silent_ok=False).splitlines()]
+        return {row[0].strip(): row[1].strip() for row in rows if len(row) >= 2}
+
+    def requeue(self, job_id: int) -> Deed:
+        return actions.requeue(self.commands, job_id)
+
+    def signal(self, job_id: int, name: str) -> Deed:
+        return actions.signal(self.commands, job_id, name)
+
+    def retag(self, job: str, qos: str, admin_comment: str) -> Deed:
+        return actions.retag(self.commands, job, qos, admin_comment)

@@ -1,0 +1,173 @@
+"""Jobs that slurmctld knows now, by one `squeue`, however many there are.
+
+Fields are separated by a control character that no shell types, and the last one is AdminComment,
+which only operators write; job names and comments are user text and are not asked for. A record
+ends when all its fields have come, so a newline inside the last one does no harm.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from ClusterShell.NodeSet import NodeSet, NodeSetException
+
+from slurm_budget.errors import BadInput, SlurmUnreachable
+from slurm_budget.slurm.command import Commands, checked
+from slurm_budget.state.jobs import Job
+from slurm_budget.text import durations, jobids, tres
+
+SEPARATOR = "\x1f"
+FIELDS = (
+    *("JobID", "JobArrayID", "UserName", "Account", "Partition", "QOS", "State", "Reason"),
+    *("SubmitTime", "EligibleTime", "StartTime", "EndTime", "TimeLimit"),
+    *("tres-alloc", "tres-per-node", "NodeList", "NumNodes", "NumCPUs", "PriorityLong"),
+    *("Requeue", "BatchFlag", "ArrayJobID", "PreemptTime", "RestartCnt", "Dependency"),
+    *("Feature", "OverSubscribe", "admin_comment"),
+)
+_NONE = frozenset({"", "N/A", "NONE", "UNKNOWN", "(NULL)"})
+
+
+def argv() -> tuple[str, ...]:
+    """All states, so that a job in COMPLETING is seen to hold its GPUs still."""
+    format_ = ",".join(f"{name}:{SEPARATOR}" for name in FIELDS)
+    return ("squeue", "-a", "-h", "-t", "all", "-O", format_)
+
+
+def records(text: str) -> Iterator[dict[str, str]]:
+    """Split squeue's output. Raises SlurmUnreachable when its end was cut off."""
+    pieces = text.split(SEPARATOR)
+    tail = pieces.pop()
+    if tail.strip() or len(pieces) % len(FIELDS):
+        raise SlurmUnreachable(
+            f"squeue's output ends in the middle of a job ({len(pieces)} fields)",
+            where="squeue -O",
+            mend="run it again; if it stays so, report your Slurm version",
+        )
+    for at in range(0, len(pieces), len(FIELDS)):
+        row = dict(zip(FIELDS, pieces[at : at + len(FIELDS)], strict=True))
+        row["JobID"] = row["JobID"].lstrip("\n")
+        yield row
+
+
+def _text(value: str) -> str:
+    return "" if value.strip().upper() in _NONE else value.strip()
+
+
+def moment(value: str) -> int | None:
+    """Epoch seconds, or None where Slurm has none."""
+    return int(value) if value.strip().lstrip("-").isdigit() and int(value) > 0 else None
+
+
+def _seconds(value: str) -> int | None:
+    limit = durations.limit(value)
+    return None if limit is None or limit == durations.UNLIMITED else int(limit)
+
+
+def nodes(text: str) -> tuple[str, ...]:
+    """The names in a Slurm node list such as `n[1-3,7]`."""
+    value = _text(text)
+    if not value or value.startswith("("):
+        return ()
+    try:
+        return tuple(NodeSet(value))
+    except NodeSetException as bad:
+        raise BadInput(f"{value!r} is no node list: {bad}") from None
+
+
+def job(row: Mapping[str, str], gpus_on: Mapping[str, int] | None = None) -> Job:
+    """One job. GPUs of several nodes are split evenly unless `gpus_on` knows better."""
+    raw = int(row["JobID"])
+    label = row["JobArrayID"].strip()
+    ident = jobids.parse(label) if label else jobids.parse(str(raw))
+    alloc = tres.gpus(_text(row["tres-alloc"]))
+    names = nodes(row["NodeList"])
+    count = int(row["NumNodes"] or 0)
+    total = sum(alloc.values())
+    if total and set(alloc) == {tres.UNTYPED}:
+        asked = tres.gpus(_text(row["tres-per-node"]))
+        if len(asked) == 1 and tres.UNTYPED not in asked:
+            alloc = {next(iter(asked)): total}
+    even = {name: total // len(names) for name in names} if names else {}
+    array = _text(row["ArrayJobID"])
+    state = row["State"].strip().upper()
+    return Job(
+        id=raw,
+        label=label or str(raw),
+        user=row["UserName"].strip(),
+        account=_text(row["Account"]).lower(),
+        partitions=tuple(part for part in row["Partition"].strip().split(",") if part),
+        qos=_text(row["QOS"]),
+        state=state,
+        reason=_text(row["Reason"]),
+        submit=moment(row["SubmitTime"]) or 0,
+        eligible=moment(row["EligibleTime"]),
+        start=moment(row["StartTime"]) if state != "PENDING" else None,
+        end=moment(row["EndTime"]) if state != "PENDING" else None,
+        time_limit=_seconds(row["TimeLimit"]),
+        gpus=alloc,
+        nodes=names if state != "PENDING" else (),
+        num_nodes=max(count, 1),
+        priority=int(row["PriorityLong"] or 0),
+        requeue=row["Requeue"].strip() == "1",
+        batch=row["BatchFlag"].strip() == "1",
+        admin_comment=_text(row["admin_comment"]),
+        tasks=max(ident.tasks, 1),
+        at_once=max(ident.at_once, 1),
+        restarts=int(_text(row["RestartCnt"]) or 0),
+        gpus_on=dict(gpus_on) if gpus_on else even,
+        preempt_time=moment(row["PreemptTime"]),
+        array=int(array) if array.isdigit() and array != str(raw) else None,
+        features=_text(row["Feature"]),
+        dependency=_text(row["Dependency"]),
+        per_node=sum(tres.gpus(_text(row["tres-per-node"])).values()) or None,
+        cpus=int(_text(row["NumCPUs"]) or 0),
+        exclusive=row["OverSubscribe"].strip().upper() in ("NO", "EXCLUSIVE"),
+    )
+
+
+LIVE = frozenset({"PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "STOPPED",
+                  "SIGNALING", "STAGE_OUT", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED",
+                  "SPECIAL_EXIT", "RESIZING"})  # fmt: skip
+
+
+def jobs(commands: Commands) -> list[Job]:
+    """All jobs that live, with the GPUs they hold on each node. At most two commands."""
+    found = [
+        job(row)
+        for row in records(checked(commands.run(*argv())))
+        if row["State"].strip().upper() in LIVE
+    ]
+    if any(len(item.nodes) > 1 and item.gpus for item in found):
+        exact = gpus_by_node(checked(commands.run("scontrol", "-d", "show", "job")))
+        found = [_with(item, exact.get(item.id)) for item in found]
+    return found
+
+
+def _with(item: Job, exact: Mapping[str, int] | None) -> Job:
+    if exact is None or set(exact) != set(item.nodes):
+        return item
+    from dataclasses import replace
+
+    return replace(item, gpus_on=exact)
+
+
+def gpus_by_node(text: str) -> dict[int, dict[str, int]]:
+    """GPUs on each node of each job, from `scontrol -d show job`.
+
+    Only lines that stand below JOB_GRES are read: a job's name and comment are free text.
+    """
+    out: dict[int, dict[str, int]] = {}
+    at: int | None = None
+    inside = False
+    for line in text.splitlines():
+        if line.startswith("JobId="):
+            at = int(line[6:].split()[0])
+            inside = False
+        elif line.startswith("   JOB_GRES="):
+            inside = True
+        elif inside and line.startswith("     Nodes=") and at is not None:
+            names, _, rest = line.strip().removeprefix("Nodes=").partition(" ")
+            held = sum(tres.gpus(rest.rpartition("GRES=")[2]).values())
+            for name in nodes(names):
+                out.setdefault(at, {})[name] = held
+        else:
+            inside = False
+    return out

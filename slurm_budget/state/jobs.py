@@ -1,0 +1,130 @@
+"""Jobs, runs and nodes as Slurm shows them, in one spelling for all versions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Class = Literal["funded", "preemptible"]
+GpuCounts = Mapping[str, int]
+"""GPUs by type; the key of an untyped one is the empty string."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job that slurmctld knows now. `id` is the raw id: an array task that has split off has its
+    own; the tasks that still wait together share the array's and count in `tasks`."""
+
+    id: int
+    label: str
+    user: str
+    account: str
+    partitions: tuple[str, ...]
+    qos: str
+    state: str
+    reason: str
+    submit: int
+    eligible: int | None
+    start: int | None
+    end: int | None
+    time_limit: int | None
+    gpus: GpuCounts
+    nodes: tuple[str, ...]
+    num_nodes: int
+    priority: int
+    requeue: bool
+    batch: bool
+    admin_comment: str
+    comment: str = ""
+    tasks: int = 1
+    at_once: int = 1
+    restarts: int = 0
+    gpus_on: Mapping[str, int] = field(default_factory=dict)
+    preempt_time: int | None = None
+    array: int | None = None
+    features: str = ""
+    dependency: str = ""
+    per_node: int | None = None
+    cpus: int = 0
+    exclusive: bool = False
+
+    @property
+    def gpu_total(self) -> int:
+        """Whole GPUs of one task."""
+        return sum(self.gpus.values())
+
+    @property
+    def running(self) -> bool:
+        return self.state == "RUNNING"
+
+    @property
+    def pending(self) -> bool:
+        return self.state == "PENDING"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One start of one job in the accounting; `(cluster, job_id, start)` is its key.
+
+    `end` None: it has not ended. `min_runtime` None: the job declared none that we know of.
+    `suspended` are seconds between start and end in which it did not run.
+    """
+
+    cluster: str
+    job_id: int
+    start: int
+    end: int | None
+    submit: int
+    user: str
+    account: str
+    qos: str
+    partition: str
+    state: str
+    gpus: GpuCounts
+    num_nodes: int
+    suspended: int = 0
+    class_: Class = "preemptible"
+    min_runtime: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node: `gpus` is what it has, `state` Slurm's base state with its flags, upper case."""
+
+    name: str
+    state: str
+    flags: frozenset[str]
+    gpus: GpuCounts
+    partitions: tuple[str, ...]
+    cpus: int = 0
+    cpus_used: int = 0
+    gpus_used: int = 0
+    reason: str = ""
+    features: frozenset[str] = frozenset()
+
+    @property
+    def gpu_total(self) -> int:
+        return sum(self.gpus.values())
+
+    @property
+    def usable(self) -> bool:
+        """Whether a job could start here."""
+        bad = {
+            "DRAIN",
+            "DOWN",
+            "FAIL",
+            "MAINT",
+            "NOT_RESPONDING",
+            "REBOOT",
+            "POWERED_DOWN",
+            "PLANNED_DOWN",
+        }
+        return self.state in ("IDLE", "MIXED", "ALLOCATED", "COMPLETING") and not (self.flags & bad)
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """How an action on a job went. `gone`: it had ended, started or been requeued meanwhile, which
+    is benign; `refused`: Slurm will never do it; `failed`: it may work another time."""
+
+    outcome: Literal["done", "gone", "refused", "failed", "unreachable"]
+    detail: str

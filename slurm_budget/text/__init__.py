@@ -1,0 +1,1 @@
+"""Slurm's small languages (TRES, times, job ids), parsed without touching anything."""

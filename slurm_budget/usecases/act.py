@@ -1,0 +1,139 @@
+"""Carrying out requeues, one written step after another, so that a kill anywhere is finished by
+the next sweep and nothing is done twice.
+
+    planned -> (signal) -> signalled -> (grace) -> (requeue) -> requeued -> (seen pending) -> done
+                 any step may end in: left, with its reason
+
+Each step is in the ledger before the next deed. A kill between a deed and its record is safe: a
+second signal is harmless, and a requeue is only sent to the run that was meant, known by its start
+time, so that a job that has started anew is never hit.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from slurm_budget.core import live
+from slurm_budget.ledger.store import Ledger
+from slurm_budget.ports import JobPort
+from slurm_budget.state.intent import Intent, Step
+from slurm_budget.state.jobs import Job
+from slurm_budget.state.sweep import Requeue, SweepPolicy
+
+
+@dataclass(slots=True)
+class Acted:
+    """What was done in this sweep: job ids, and GPUs freed."""
+
+    signalled: list[int] = field(default_factory=list)
+    requeued: list[int] = field(default_factory=list)
+    left: list[tuple[int, str]] = field(default_factory=list)
+    held: list[int] = field(default_factory=list)
+    gpus: int = 0
+
+
+@dataclass(slots=True)
+class Actor:
+    """Takes intents as far as they can go now. `between` is called after each written step; tests
+    use it to stop the world there."""
+
+    slurm: JobPort
+    ledger: Ledger
+    policy: SweepPolicy
+    now: int
+    dry_run: bool = False
+    between: Callable[[str], None] = lambda step: None
+    acted: Acted = field(default_factory=Acted)
+
+    def open(self, cluster: str, found: Iterable[Requeue]) -> None:
+        """Write down what shall be requeued."""
+        for item in found:
+            self.ledger.open_intent(
+                cluster,
+                job_id=item.job.id,
+                run_start=item.job.start or 0,
+                victim_account=item.job.account,
+                for_job=item.for_job,
+                for_account=item.for_account,
+                gpus=item.job.gpu_total,
+                reason=item.reason,
+                now=self.now,
+            )
+            self.between("planned")
+
+    def advance(self, cluster: str, jobs: Iterable[Job]) -> None:
+        """Take every open intent on; `jobs` is what slurmctld just said."""
+        by_id = live.by_id(jobs)
+        for intent in self.ledger.open_intents(cluster):
+            job = by_id.get(intent.job_id)
+            reason = self._obsolete(intent, job, by_id.get(intent.for_job or 0))
+            if reason is not None:
+                self._close(intent, job, reason)
+                continue
+            assert job is not None
+            step = intent.step
+            if step == "planned":
+                step = self._signal(intent, job)
+            if step == "signalled" and self.now >= self._grace_until(intent):
+                self._requeue(intent, job)
+
+    def _grace_until(self, intent: Intent) -> int:
+        return self.now if intent.grace_until is None else intent.grace_until
+
+    def _obsolete(self, intent: Intent, job: Job | None, owed: Job | None) -> str | None:
+        """Why an intent needs no further deed; None when it does."""
+        if job is None:
+            return "the job is gone"
+        if job.start != intent.run_start or not job.running:
+            return f"the run is over (the job is {job.state})"
+        if live.protected_until(job, self.policy) > self.now:
+            return "the run is protected"
+        if intent.for_job is not None and (owed is None or not owed.pending):
+            return f"job {intent.for_job} waits no more"
+        return None
+
+    def _close(self, intent: Intent, job: Job | None, reason: str) -> None:
+        """An intent whose run is over was carried out, by us before a kill or by Slurm."""
+        requeued = intent.step == "requeued"
+        self._step(intent, "done" if requeued else "left", reason)
+        if requeued and job is not None and job.pending and job.reason.startswith("JobHeld"):
+            self.acted.held.append(job.id)
+        elif not requeued:
+            self.acted.left.append((intent.job_id, reason))
+
+    def _signal(self, intent: Intent, job: Job) -> Step:
+        if self.policy.grace > 0:
+            deed = self.slurm.signal(job.id, self.policy.signal)
+            if deed.outcome in ("unreachable", "failed"):
+                # not warned: try again at the next sweep, the job's work comes first
+                self.acted.left.append((job.id, f"not signalled: {deed.detail}"))
+                return "planned"
+            if deed.outcome != "done":
+                self._step(intent, "left", deed.detail)
+                self.acted.left.append((job.id, deed.detail))
+                return "left"
+            self.acted.signalled.append(job.id)
+        self.ledger.advance_intent(
+            intent.id,
+            "signalled",
+            self.now,
+            f"SIG{self.policy.signal}" if self.policy.grace else "no grace",
+            grace_until=self.now + self.policy.grace,
+        )
+        self.between("signalled")
+        return "signalled" if self.policy.grace == 0 else "planned"
+
+    def _requeue(self, intent: Intent, job: Job) -> None:
+        deed = self.slurm.requeue(job.id)
+        if deed.outcome == "unreachable":
+            self.acted.left.append((job.id, f"not requeued: {deed.detail}"))
+        elif deed.outcome == "done":
+            self._step(intent, "requeued", "scontrol requeue Incomplete")
+            self.acted.requeued.append(job.id)
+            self.acted.gpus += job.gpu_total
+        else:
+            self._step(intent, "left", deed.detail)
+            self.acted.left.append((job.id, deed.detail))
+
+    def _step(self, intent: Intent, step: Step, detail: str) -> None:
+        self.ledger.advance_intent(intent.id, step, self.now, detail)
+        self.between(step)

@@ -1,0 +1,126 @@
+"""The first half of a sweep: see everything afresh, or say what could not be seen.
+
+Nothing is decided on half a view: the first read that fails ends the sweep (SlurmUnreachable).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from slurm_budget.core import live
+from slurm_budget.core.budget import account_budgets, user_budgets
+from slurm_budget.core.standing import Standing, Sums, standings, user_standings
+from slurm_budget.errors import SbudgetError, SlurmUnreachable
+from slurm_budget.ledger.store import Ledger
+from slurm_budget.ports import JobPort
+from slurm_budget.settings import Settings
+from slurm_budget.slurm.rows import BadRow
+from slurm_budget.state.budget import BudgetTree
+from slurm_budget.state.jobs import Job, Node, Run
+from slurm_budget.state.sweep import SweepPolicy
+from slurm_budget.usecases.accounting import Source, catch_up, sums_now, window_of
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything that a sweep decides by, as of `now`."""
+
+    cluster: str
+    now: int
+    config: Mapping[str, str]
+    jobs: list[Job]
+    nodes: list[Node]
+    tree: BudgetTree
+    sums: Sums
+    accounts: Mapping[str, Standing]
+    users: Mapping[tuple[str, str], Standing]
+    user_use: Mapping[tuple[str, str], int]
+    bad_rows: int
+
+
+def observe(
+    slurm: JobPort,
+    ledger: Ledger,
+    source: Source,
+    settings: Settings,
+    policy: SweepPolicy,
+    now: int,
+) -> World:
+    """Jobs, nodes, associations and new accounting rows; then the standing of every account."""
+    config = slurm.config()
+    cluster = settings.slurm.cluster or config.get("ClusterName", "")
+    if "gres/gpu" not in config.get("AccountingStorageTRES", ""):
+        raise SlurmUnreachable(
+            "slurmctld does not account GPUs, so every job would seem to cost nothing",
+            where="slurm.conf",
+            mend="set AccountingStorageTRES=gres/gpu and restart slurmctld",
+        )
+    jobs = slurm.jobs()
+    nodes = slurm.nodes()
+    known = slurm.accounts(cluster)
+    tree = ledger.budget_tree(cluster)
+    if not tree.nodes:
+        raise SbudgetError(
+            f"the ledger has no budgets for cluster {cluster}",
+            where="ledger",
+            mend="run `sbudget budget load FILE`, then `sbudget sync`",
+        )
+    if len(known) < 2:
+        raise SlurmUnreachable(
+            f"slurmdbd shows no account of cluster {cluster} but root",
+            where="sacctmgr show assoc",
+            mend="run `sbudget sync`; if there are accounts, check this user's permission",
+        )
+    window = window_of(settings)
+    taken = catch_up(
+        ledger,
+        cluster,
+        lambda since, until: _with_live(source(since, until), jobs, policy),
+        settings.slurm.source,
+        now,
+        first=now - window.reach,
+        overlap=settings.sweep.overlap,
+    )
+    sums = sums_now(ledger, cluster, settings, now)
+    budgets = account_budgets(tree, window.budget_seconds, now)
+    own = user_budgets(tree, budgets, window.budget_seconds, now)
+    reserved = live.reserved_by_runs(jobs, policy, now)
+    return World(
+        cluster=cluster,
+        now=now,
+        config=config,
+        jobs=jobs,
+        nodes=nodes,
+        tree=tree,
+        sums=sums,
+        accounts=standings(tree, budgets, sums, reserved),
+        users=user_standings(tree, own, sums, reserved),
+        user_use=_user_use(tree, sums),
+        bad_rows=len(taken.bad),
+    )
+
+
+def _with_live(
+    found: Iterator[Run | BadRow], jobs: list[Job], policy: SweepPolicy
+) -> Iterator[Run | BadRow]:
+    """Complete the rows of running jobs from the queue.
+
+    The accounting forgets AdminComment at a requeue until the new run ends, slurmctld does not. A
+    row that runs for ever but is in no queue (a runaway) is passed over: squeue decides what lives.
+    """
+    running = {(job.id, job.start): job for job in jobs if job.start is not None}
+    for row in found:
+        if isinstance(row, BadRow) or row.end is not None:
+            yield row
+            continue
+        job = running.get((row.job_id, row.start))
+        if job is not None:
+            seconds = live.min_runtime(job, policy) if live.class_of(job) == "funded" else None
+            yield replace(row, class_=live.class_of(job), min_runtime=seconds)
+
+
+def _user_use(tree: BudgetTree, sums: Sums) -> dict[tuple[str, str], int]:
+    out: dict[tuple[str, str], int] = {}
+    for (account, user, _), amount in sums.use.items():
+        key = (tree.resolve(account) or account, user)
+        out[key] = out.get(key, 0) + amount
+    return out

@@ -1,0 +1,79 @@
+"""The last half of a sweep: the snapshot for the hook."""
+
+from slurm_budget import files
+from slurm_budget.core import back, live
+from slurm_budget.core.retag import Verdicts
+from slurm_budget.core.snapshot import encode
+from slurm_budget.core.weights import rate
+from slurm_budget.core.window import protected
+from slurm_budget.ledger.store import Ledger
+from slurm_budget.settings import Settings
+from slurm_budget.state.snapshot import AccountFacts, Policy, Snapshot, UserFacts
+from slurm_budget.usecases.accounting import weights_of, window_of
+from slurm_budget.usecases.observe import World
+
+
+def snapshot(
+    world: World, verdicts: Verdicts, returns: dict[str, int], policy: Policy, published_at: int
+) -> Snapshot:
+    """What the hook may promise until the next sweep."""
+    accounts = {}
+    for name, node in world.tree.nodes.items():
+        facts = verdicts.accounts.get(name)
+        accounts[name] = AccountFacts(
+            name=name,
+            parent=node.parent,
+            qos=live.funded_qos(name) if facts is not None else "",
+            budget=facts.budget if facts else 0,
+            balance=facts.balance if facts else 0,
+            fast=facts.fast if facts else 0,
+            back_at=returns.get(name),
+            gres=node.gres,
+        )
+    users = {
+        key: UserFacts(key[0], key[1], facts.budget, facts.balance, facts.fast)
+        for key, facts in verdicts.users.items()
+    }
+    aliases = {alias: n.name for n in world.tree.nodes.values() for alias in n.aliases}
+    return Snapshot(world.cluster, world.now, published_at, policy, accounts, users, aliases)
+
+
+def returns(world: World, verdicts: Verdicts, ledger: Ledger, settings: Settings) -> dict[str, int]:
+    """When each spent account has balance again, by the charge that leaves its window.
+
+    Only accounts that have nothing left are asked for; where none is, the runs are not read.
+    """
+    spent = {name: facts for name, facts in verdicts.accounts.items() if facts.balance <= 0}
+    window = window_of(settings)
+    if not spent:
+        return {}
+    if window.kind == "decay":
+        found = {
+            name: back.when_decayed(
+                world.accounts[name].charge, 1 - facts.balance, window.half_life, world.now
+            )
+            for name, facts in spent.items()
+        }
+        return {name: at for name, at in found.items() if at is not None}
+    parts: dict[str, list[tuple[int, int, int]]] = {name: [] for name in spent}
+    weights = weights_of(settings)
+    for run in ledger.runs_between(world.cluster, world.now - window.length, world.now):
+        account = world.tree.resolve(run.account)
+        if run.class_ != "funded" or account is None:
+            continue
+        start, end = protected(run)
+        for node in world.tree.ancestors(account):
+            if node.name in parts:
+                amount = rate(run.gpus, weights, node.gres)
+                parts[node.name].append((start, min(end, world.now + window.length), amount))
+    out = {}
+    for name, facts in spent.items():
+        at = back.when_back(parts[name], 1 - facts.balance, window.length, world.now)
+        if at is not None:
+            out[name] = at
+    return out
+
+
+def publish(path_settings: Settings, text_of: Snapshot) -> None:
+    """Write the snapshot so that a reader sees the old one or the new one, whole."""
+    files.replace(path_settings.snapshot.path, encode(text_of))

@@ -1,0 +1,183 @@
+"""One sweep: observe, account, retag, choose, act, publish, say one sentence.
+
+It reads everything afresh, keeps nothing in memory that matters, and can be killed anywhere. The
+sentence is for people and for tests.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from slurm_budget.core import live, owed
+from slurm_budget.core.choose import choose
+from slurm_budget.core.retag import Verdicts, verdicts
+from slurm_budget.ledger.store import Ledger
+from slurm_budget.ports import JobPort
+from slurm_budget.settings import Settings
+from slurm_budget.state.choose import Choice, Leave
+from slurm_budget.state.sweep import Requeue, Retag, SweepPolicy
+from slurm_budget.usecases.accounting import Source
+from slurm_budget.usecases.act import Acted, Actor
+from slurm_budget.usecases.observe import World, observe
+from slurm_budget.usecases.policy import hook_policy, sweep_policy
+from slurm_budget.usecases.publish import publish, returns, snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a sweep means to do, before anything is done."""
+
+    verdicts: Verdicts
+    choices: list[Choice]
+    requeues: list[Requeue]
+    left: list[Leave]
+    demands: int
+
+
+@dataclass(slots=True)
+class Swept:
+    """What a sweep saw and did."""
+
+    world: World
+    decision: Decision
+    acted: Acted
+    retagged: list[Retag] = field(default_factory=list)
+    refused: list[tuple[int, str]] = field(default_factory=list)
+    paused: str = ""
+    dry_run: bool = False
+
+    def sentence(self) -> str:
+        """One sentence: what there is, what was done, why not more."""
+        running = sum(job.running for job in self.world.jobs)
+        pending = sum(job.tasks for job in self.world.jobs if job.pending)
+        owing = len({choice.job_id for choice in self.decision.choices if choice.victims})
+        parts = [f"{running} running, {pending} waiting, {owing or 'nobody'} owed"]
+        if self.retagged:
+            parts.append(f"retagged {_ids([retag.job.id for retag in self.retagged])}")
+        if self.acted.signalled:
+            parts.append(f"signalled {_ids(self.acted.signalled)}")
+        if self.acted.requeued:
+            parts.append(f"requeued {_ids(self.acted.requeued)} ({self.acted.gpus} GPUs)")
+        for job, why in self.acted.left + self.refused:
+            parts.append(f"left job {job}: {why}")
+        if self.acted.held:
+            parts.append(f"held after its requeue: {_ids(self.acted.held)}, release it by hand")
+        if self.world.bad_rows:
+            parts.append(f"{self.world.bad_rows} accounting rows could not be read")
+        if self.paused:
+            parts.append(f"paused: {self.paused}")
+        if len(parts) == 1 and not owing:
+            parts.append("nothing to do")
+        return ("would sweep: " if self.dry_run else "swept: ") + "; ".join(parts) + "."
+
+
+def _ids(jobs: list[int]) -> str:
+    shown = ", ".join(str(job) for job in jobs[:10])
+    word = "job" if len(jobs) == 1 else "jobs"
+    return f"{word} {shown}" + (f" and {len(jobs) - 10} more" if len(jobs) > 10 else "")
+
+
+def decide(world: World, ledger: Ledger, policy: SweepPolicy) -> Decision:
+    """Retag and choose, on what was observed. Nothing is changed."""
+    found = verdicts(world.jobs, world.tree, world.accounts, world.users, world.user_use, policy)
+    recent = ledger.intents_since(world.cluster, world.now - policy.cooldown)
+    going = ledger.open_intents(world.cluster)
+    touched = {i.job_id: i.updated for i in recent if i.step in ("requeued", "done")}
+    touched |= {intent.job_id: world.now for intent in going}
+    served = {i.for_job: i.updated for i in recent + going if i.for_job and i.step != "left"}
+    funded = {retag.job.id for retag in found.retags if retag.class_ == "preemptible"}
+    jobs = [job for job in world.jobs if job.id not in funded]
+    asked = owed.owed(jobs, world.nodes, served, policy, world.now)
+    runs, left = owed.candidates(jobs, touched, policy, world.now)
+    answers = choose(
+        asked.demands,
+        owed.space(world.nodes, world.jobs, [i.job_id for i in going], policy, world.now),
+        runs,
+        owed.may_yield(world.tree, world.accounts, world.user_use, policy),
+        max_gpus=policy.max_gpus if policy.requeue != "never" else 0,
+        by_owner=True,
+    )
+    choices = [answer for answer in answers if isinstance(answer, Choice)]
+    requeues = _requeues(world, choices, touched, policy)
+    left += asked.left + [answer for answer in answers if isinstance(answer, Leave)]
+    return Decision(found, choices, requeues, left, len(asked.demands))
+
+
+def _requeues(
+    world: World, choices: list[Choice], touched: dict[int, int], policy: SweepPolicy
+) -> list[Requeue]:
+    by_id = live.by_id(world.jobs)
+    out: dict[int, Requeue] = {}
+    for choice in choices:
+        job = by_id[choice.job_id]
+        for run in choice.victims:
+            out[run.job_id] = Requeue(
+                by_id[run.job_id],
+                job.id,
+                job.account,
+                f"{job.account} is owed {job.gpu_total} GPUs for job {job.label}",
+            )
+    if policy.requeue != "never":
+        for job, reason in owed.repairs(world.jobs, world.nodes, touched, policy, world.now):
+            out.setdefault(job.id, Requeue(job, None, "", reason))
+    if policy.requeue == "always" and any(job.pending for job in world.jobs):
+        for run in owed.candidates(world.jobs, touched, policy, world.now)[0]:
+            out.setdefault(
+                run.job_id,
+                Requeue(by_id[run.job_id], None, "", "its protection is over and jobs wait"),
+            )
+    return list(out.values())
+
+
+def sweep(
+    slurm: JobPort,
+    ledger: Ledger,
+    source: Callable[[str], Source],
+    settings: Settings,
+    now: int,
+    *,
+    dry_run: bool = False,
+    between: Callable[[str], None] = lambda step: None,
+) -> Swept:
+    """Sweep once. Raises SlurmUnreachable or LedgerUnreachable before anything was done."""
+    started = time.monotonic()
+    policy = sweep_policy(settings)
+    cluster = settings.slurm.cluster or slurm.cluster()
+    world = observe(slurm, ledger, source(cluster), settings, policy, now)
+    decision = decide(world, ledger, policy)
+    brake = ledger.brake(cluster)
+    actor = Actor(slurm, ledger, policy, now, between=between)
+    out = Swept(world, decision, actor.acted, dry_run=dry_run)
+    if brake is not None and brake.paused:
+        out.paused = f"{brake.reason} ({brake.author})"
+    if dry_run:
+        return out
+    if not out.paused:
+        _retag(slurm, out, policy)
+        actor.open(cluster, decision.requeues)
+        actor.advance(cluster, world.jobs)
+        if actor.acted.requeued:
+            # see them pending; what is not seen yet is closed by the next sweep
+            actor.advance(cluster, slurm.jobs())
+    hook = hook_policy(settings, world.nodes, world.config, ())
+    back = returns(world, decision.verdicts, ledger, settings)
+    publish(settings, snapshot(world, decision.verdicts, back, hook, now))
+    ledger.record_sweep(cluster, now, out.sentence(), time.monotonic() - started)
+    return out
+
+
+def _retag(slurm: JobPort, out: Swept, policy: SweepPolicy) -> None:
+    for retag in out.decision.verdicts.retags[: policy.max_updates]:
+        deed = slurm.retag(_address(retag), retag.qos, retag.admin_comment)
+        if deed.outcome == "done":
+            out.retagged.append(retag)
+        elif deed.outcome != "gone":
+            out.refused.append((retag.job.id, deed.detail))
+
+
+def _address(retag: Retag) -> str:
+    """How scontrol names the job: for an array, the tasks that still wait."""
+    label = retag.job.label.partition("%")[0]
+    if "[" not in label or "..." in label:
+        return str(retag.job.id)
+    return label if label.endswith("]") else label + "]"
