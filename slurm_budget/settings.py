@@ -58,9 +58,11 @@ class SlurmSettings(_Section):
 class WindowSettings(_Section):
     """The time over which use is counted."""
 
-    kind: Literal["sliding", "decay"] = "sliding"
+    kind: Literal["sliding", "decay"] = Field(
+        "sliding", description="weight 1 inside the window, or halved with age"
+    )
     length: Seconds = Field(604800, description="seconds of epoch time in the window")
-    half_life: Seconds = Field(604800, description="for kind = decay")
+    half_life: Seconds = Field(604800, description="for kind = 'decay'")
     charge: Literal["protected", "run"] = Field(
         "protected", description="charge the protected part of a funded run, or all of it"
     )
@@ -69,10 +71,14 @@ class WindowSettings(_Section):
 class JobSettings(_Section):
     """What a job gets that says nothing, and what nobody gets more than."""
 
-    default_class: Literal["funded", "preemptible"] = "preemptible"
+    default_class: Literal["funded", "preemptible"] = Field(
+        "preemptible", description="class of a job that asks for none"
+    )
     min_runtime: Seconds = Field(3600, description="minimum runtime when none is declared, at most")
     min_runtime_cap: Seconds = Field(28800, description="the longest minimum runtime")
-    on_exhausted: Literal["preemptible", "wait", "reject"] = "preemptible"
+    on_exhausted: Literal["preemptible", "wait", "reject"] = Field(
+        "preemptible", description="what becomes of a funded request that fits no budget"
+    )
     messages: bool = Field(True, description="tell the user the verdict at sbatch")
     gpu_weights: dict[str, float] = Field(
         default_factory=dict, description="weight by GPU type or MIG slice; 1 where not named"
@@ -89,8 +95,8 @@ class QosSettings(_Section):
     usage_factor: float = Field(0.1, ge=0, description="what preemptible use costs in fairshare")
     burst: float = Field(6.0, gt=0, description="GrpTRES of a funded QOS, times the budget")
     backstop: float = Field(0.0, ge=0, description="GrpTRESMins, times the budget; 0: none")
-    funded_priority: int = 1000
-    preemptible_priority: int = 0
+    funded_priority: int = Field(1000, description="QOS priority of funded jobs")
+    preemptible_priority: int = Field(0, description="QOS priority of preemptible jobs")
 
 
 class SyncSettings(_Section):
@@ -105,14 +111,16 @@ class SweepSettings(_Section):
     beat: Seconds = Field(30, description="seconds between sweeps of the daemon")
     patience: Seconds = Field(60, description="how long an owed job waits before anyone yields")
     grace: Seconds = Field(60, description="between the signal and the requeue")
-    signal: str = Field("USR1", description="signal for jobs that name none with --signal")
+    signal: str = Field("CONT", description="the warning; CONT harms no job that does not know it")
     margin: float = Field(
         0.05, ge=0, description="how much further over its share a victim must be"
     )
     cooldown: Seconds = Field(900, description="a job is requeued at most once in this time")
     max_gpus: int = Field(64, ge=0, description="GPUs that one sweep may free")
     max_updates: int = Field(200, ge=0, description="pending jobs that one sweep may retag")
-    requeue: Literal["owed", "always", "never"] = "owed"
+    requeue: Literal["owed", "always", "never"] = Field(
+        "owed", description="when a run past its protection is requeued"
+    )
     fast_lane: float = Field(0.05, ge=0, le=1, description="share of a budget kept for small jobs")
     fast_lane_gpu_time: Seconds = Field(
         7200, description="GPU-seconds by time limit of a small job"
@@ -123,7 +131,9 @@ class SweepSettings(_Section):
 class SnapshotSettings(_Section):
     """The file of decided facts that the submit hook reads."""
 
-    path: Path = Path("/var/lib/slurm-budget/snapshot")
+    path: Path = Field(
+        Path("/var/lib/slurm-budget/snapshot"), description="the file; etc/job_submit.lua names it too"
+    )
     max_age: Seconds = Field(900, description="older than this, the hook decides nothing")
 
 

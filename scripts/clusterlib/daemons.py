@@ -161,7 +161,8 @@ class Cluster:
     def node_states(self) -> dict[str, str]:
         """Node name -> state as sinfo has it (`idle`, `mix`, `down*`, ...)."""
         lines = self.run("sinfo", "-h", "-N", "-o", "%N %t").stdout.splitlines()
-        return dict(line.split()[:2] for line in lines if " " in line)
+        # A `-` at the end: backfill has plans for the node.  It is no less ready for that.
+        return dict(line.rstrip("-").split()[:2] for line in lines if " " in line)
 
     def sql(self, statement: str) -> int:
         """Run SQL as MariaDB's root, who is let in by being root on the socket."""

@@ -3,14 +3,14 @@
 We did not start them, so they are not in state.json.  A slurmstepd leaves its slurmd at once
 (it must outlive it) and overwrites its command line and environment; but it listens on a socket
 in our spool folder, and the kernel tells who listens there.  Jobs are its descendants.  A process
-that left its job (`setsid`, and its parent died) still has Slurm's variables in its environment;
-that part needs the right to read it, which root lacks in a container with default capabilities.
+that left its job (`setsid`, and its parent died) still has Slurm's variables in its environment.
 """
 
 import os
 import socket
 import stat
 import struct
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def strays(layout: Layout, launched: set[int]) -> set[Proc]:
         if not entry.isdigit() or int(entry) == os.getpid():
             continue
         with suppress(OSError):
-            variables = Path(f"/proc/{entry}/environ").read_bytes().split(b"\0")
+            variables = _environment(int(entry))
             if conf not in variables:
                 continue
             in_job = any(item.startswith(b"SLURMD_NODENAME=") for item in variables)
@@ -63,6 +63,28 @@ def strays(layout: Layout, launched: set[int]) -> set[Proc]:
             if facts and not facts.dead and (in_job or facts.session in launched):
                 found.add(Proc(int(entry), facts.start))
     return found
+
+
+def _environment(pid: int) -> list[bytes]:
+    """The environment a process started with.
+
+    In a container with default capabilities root may not read that of another user's process
+    (it lacks CAP_SYS_PTRACE), but may become that user, who may.
+    """
+    path = f"/proc/{pid}/environ"
+    try:
+        return Path(path).read_bytes().split(b"\0")
+    except PermissionError:
+        owner = os.stat(f"/proc/{pid}")
+        done = subprocess.run(
+            ["cat", path],
+            user=owner.st_uid,
+            group=owner.st_gid,
+            extra_groups=[],
+            capture_output=True,
+            check=False,
+        )
+        return done.stdout.split(b"\0")
 
 
 def all_of(layout: Layout, launched: set[int]) -> set[Proc]:

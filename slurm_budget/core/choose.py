@@ -70,8 +70,8 @@ from slurm_budget.state.choose import Candidate, Choice, Demand, Leave, NodeSpac
 
 MayYield = Callable[[Candidate, Demand], bool]
 
-_KEPT = 200
-"""Reaches that are kept; each has a few numbers for every node."""
+_KEPT = 5_000_000
+"""Nodes of all reaches that are kept; each node costs 24 bytes."""
 
 
 def choose(
@@ -158,7 +158,7 @@ class _Sweep:
             for partition in node.partitions:
                 self._among.setdefault((partition, node.island), []).append(n)
         self._grounds: dict[tuple[object, ...], list[Ground]] = {}
-        self._reaches: dict[tuple[Ground, str, str], Reach] = {}
+        self._reaches: dict[tuple[Ground, bytes], Reach] = {}
         self._yields: dict[tuple[str, str], bytes] = {}
         owners = {(run.account, run.user): run for run in self.space.runs}
         self._samples = list(owners.values())
@@ -192,12 +192,11 @@ class _Sweep:
             return [Reach(ground, yields) for ground in grounds]
         out = []
         for ground in grounds:
-            key = (ground, demand.account, demand.user)
-            if key not in self._reaches:
-                if len(self._reaches) >= _KEPT:
-                    self._reaches.clear()
-                self._reaches[key] = Reach(ground, yields)
-            out.append(self._reaches[key].refresh())
+            reach = self._reaches.pop((ground, yields), None) or Reach(ground, yields)
+            self._reaches[ground, yields] = reach  # the one that was asked for last stands last
+            out.append(reach.refresh())
+        while len(self._reaches) * len(self.space.nodes) > _KEPT:
+            del self._reaches[next(iter(self._reaches))]
         return out
 
     def apply(self, demand: Demand, found: Found) -> Choice:

@@ -5,13 +5,13 @@ taken and others), for the search to try in all combinations.
 """
 
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 
 from slurm_budget.core.choose_ground import Reach
 from slurm_budget.core.choose_place import lightest
 from slurm_budget.core.choose_space import ANY, heads
-from slurm_budget.core.choose_trial import Trial
+from slurm_budget.core.choose_trial import Price, Trial
 
 SPARE = 8
 """Nodes that are priced beyond those that are needed."""
@@ -19,51 +19,64 @@ KNAPSACK = 128
 """Missing GPUs beyond which no knapsack is tried."""
 
 
-def by_node(trial: Trial, reach: Reach, share: int) -> list[int]:
-    """Add the runs of the cheapest nodes until there are enough nodes. Returns the runs of all
-    nodes that were priced, those of the cheapest node first."""
-    ground, space = trial.ground, trial.ground.space
+def by_node(trial: Trial, reach: Reach, parts: Callable[[int], int]) -> list[int]:
+    """Add the runs of the cheapest nodes until there are enough nodes (or, without the `barred`
+    runs, no more to be had). Returns the runs of all nodes that were priced, those of the cheapest
+    node first. `share`: into how many parts the price of a run of several nodes is split at most.
+    """
+    space = trial.ground.space
     missing = trial.want.places - trial.places
-    priced: dict[int, tuple[int, tuple[int, ...]]] = {}
-    costs: list[int] = []
-    for floor, _, n in ground.by_price():
-        if len(priced) >= missing + SPARE:
-            beyond = heads(floor) > heads(costs[missing - 1])
-            if beyond or len(priced) >= 4 * missing + 64:
-                break
-        if reach.offers[n] and not trial.serves(n):
-            price = trial.price(n, reach.yields, share)
-            if price is not None:
-                priced[n] = price
-                insort(costs, price[0])
-    likely = [run for n in sorted(priced, key=lambda n: (priced[n][0], n)) for run in priced[n][1]]
+    prices = _prices(trial, reach, parts)
+    order = sorted(prices, key=lambda n: (prices[n][0], n))
+    likely = [run for n in order for run in prices[n][1]]
 
     # Where the last of the nodes cost the same, the ones near the others go first.
-    edge = heads(costs[missing - 1])
-    sure = [n for n in priced if heads(priced[n][0]) < edge]
-    equals = sorted(n for n in priced if heads(priced[n][0]) == edge)
-    over = {n: trial.gpus(n) + sum(space.sizes[run] for run in priced[n][1]) for n in equals}
+    edge = heads(prices[order[missing - 1]][0])
+    sure = [n for n in prices if heads(prices[n][0]) < edge]
+    equals = sorted(n for n in prices if heads(prices[n][0]) == edge)
+    over = {n: trial.gpus(n) + sum(space.sizes[run] for run in prices[n][1]) for n in equals}
     near = lightest(space, [*trial.idle, *sure], equals, over, missing - len(sure))
     favoured = frozenset(near)
 
-    heap = [(heads(cost), n not in favoured, cost, n) for n, (cost, _) in priced.items()]
+    heap = [(heads(cost), n not in favoured, cost, n) for n, (cost, _) in prices.items()]
     heapify(heap)
     while trial.places < trial.want.places:
         _, last, cost, n = heappop(heap)
-        price = None if trial.serves(n) else trial.price(n, reach.yields, share)
+        price = _price(trial, n, reach, parts)
         if price is None:
             continue
-        if price[0] != cost:
+        if price[0] != cost:  # others have gone since that count here too
             heappush(heap, (heads(price[0]), last, price[0], n))
             continue
         for run in price[1]:
             trial.add(run)
         for m in {held[0] for run in price[1] for held in space.holds[run]} - {n}:
-            if reach.offers[m] and not trial.serves(m):
-                price = trial.price(m, reach.yields, share)
-                if price is not None:
-                    heappush(heap, (heads(price[0]), m not in favoured, price[0], m))
+            if price := _price(trial, m, reach, parts):
+                heappush(heap, (heads(price[0]), m not in favoured, price[0], m))
     return likely
+
+
+def _prices(trial: Trial, reach: Reach, parts: Callable[[int], int]) -> dict[int, Price]:
+    """The prices of the cheapest nodes, and of some more."""
+    missing = trial.want.places - trial.places
+    prices: dict[int, Price] = {}
+    costs: list[int] = []
+    for floor, _, n in trial.ground.by_price():
+        if len(costs) >= missing + SPARE:
+            beyond = heads(floor) > heads(costs[missing - 1])
+            if beyond or len(costs) >= 4 * missing + 64:
+                break
+        if price := _price(trial, n, reach, parts):
+            prices[n] = price
+            insort(costs, price[0])
+    return prices
+
+
+def _price(trial: Trial, n: int, reach: Reach, parts: Callable[[int], int]) -> Price | None:
+    """What makes a node of use that is not; None if nothing does."""
+    if not reach.offers[n] or trial.serves(n):
+        return None
+    return trial.price(n, reach.yields, parts)
 
 
 def by_run(trial: Trial, reach: Reach) -> list[int]:

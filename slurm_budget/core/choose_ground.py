@@ -7,6 +7,7 @@ search is begun for what is out of reach.
 """
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -81,11 +82,22 @@ class Ground:
             return 1
         return self.owns(n) if self.need.whole else gpus
 
+    def offers(self, gpus: Sequence[int], cpus: Sequence[int]) -> list[int]:
+        """`offer` of every node at once, in the same order; 0 for one that is no member."""
+        rows = zip(self.member, gpus, cpus, strict=True)
+        least, least_cpus = self.least, self.need.cpus
+        if self.need.whole:
+            return [self.offer(n, g, c) if in_it else 0 for n, (in_it, g, c) in enumerate(rows)]
+        if self.need.gpus is None:
+            return [g if in_it and g >= least and c >= least_cpus else 0 for in_it, g, c in rows]
+        return [1 if in_it and g >= least and c >= least_cpus else 0 for in_it, g, c in rows]
+
     def idle(self) -> Iterator[int]:
-        """Nodes that can be used as they are: those first on which least is left over."""
-        for floor, _, n in self.by_price():
-            if floor:
-                return
+        """Nodes that can be used as they are. First come those on which least would be left over:
+        with the fewest free GPUs, or with the most for a job that takes all of them."""
+        order = self.by_price()
+        end = bisect_left(order, (1, 0, 0))
+        for _, _, n in order[:end] if self.need.gpus is not None else order[:end][::-1]:
             if self.offer(n, self.lens.free[n], self.space.cpus[n]):
                 yield n
 
@@ -122,11 +134,11 @@ class Reach:
             if yields[run] and space.here[run]:
                 self.gpus[n] += gpus
                 self.cpus[n] += cpus
-        self.offers = [0] * len(self.gpus)
-        self.units = self.places = 0
-        for n in ground.members:
-            self._count(n)
+        self.offers = ground.offers(self.gpus, self.cpus)
+        self.units = sum(self.offers)
+        self.places = len(self.offers) - self.offers.count(0)
         self._seen = len(space.changed)
+        self._sizes: tuple[Counter[int], int] | None = None
 
     def refresh(self) -> "Reach":
         """Catch up with what has changed."""
@@ -138,6 +150,7 @@ class Reach:
             self.gpus[n] = self.ground.lens.free[n] + sum(part[0] for part in parts)
             self.cpus[n] = space.cpus[n] + sum(part[1] for part in parts)
             self._count(n)
+            self._sizes = None
         self._seen = len(space.changed)
         return self
 
@@ -145,13 +158,16 @@ class Reach:
         """Whether the job could start if all went that may."""
         return self.units >= want.units and self.places >= want.places
 
-    def short_of_cpus(self) -> int:
-        """Nodes whose GPUs would do and whose CPUs would not."""
-        goal = self.ground.goal
-        return sum(
-            self.cpus[n] < goal(n)[1] <= ENDLESS and self.gpus[n] >= goal(n)[0]
-            for n in self.ground.members
-        )
+    def sizes(self) -> tuple[Counter[int], int]:
+        """(nodes by their GPUs, where CPUs suffice; nodes with enough GPUs and too few CPUs)."""
+        if self._sizes is None:
+            ground, least_cpus = self.ground, self.ground.need.cpus
+            rows = zip(ground.member, self.gpus, self.cpus, strict=True)
+            counts = Counter(g for in_it, g, c in rows if in_it and c >= least_cpus)
+            with_any_cpus = ground.offers(self.gpus, [ENDLESS] * len(self.gpus))
+            short = len(with_any_cpus) - with_any_cpus.count(0) - self.places
+            self._sizes = counts, short
+        return self._sizes
 
     def _count(self, n: int) -> None:
         offer = self.ground.offer(n, self.gpus[n], self.cpus[n])

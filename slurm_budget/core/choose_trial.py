@@ -4,15 +4,16 @@
 nodes; nothing of the Space changes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from slurm_budget.core.choose_ground import Ground, Want
 from slurm_budget.core.choose_space import ANY
 
+Price = tuple[int, tuple[int, ...]]
+"""(ranks, or parts of ranks, that go; the runs)."""
 
-def cover(
-    parts: Iterable[tuple[int, int, int, int]], gpus: int, cpus: int
-) -> tuple[int, tuple[int, ...]] | None:
+
+def cover(parts: Iterable[tuple[int, int, int, int]], gpus: int, cpus: int) -> Price | None:
     """The cheapest of (GPUs, CPUs, cost, run) that together have so many GPUs and CPUs, as (cost,
     runs); None if all of them have not.
 
@@ -20,7 +21,7 @@ def cover(
     (45, (2, 3))
     """
     gpus, cpus = max(0, gpus), max(0, cpus)
-    best: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = {(0, 0): (0, ())}
+    best: dict[tuple[int, int], Price] = {(0, 0): (0, ())}
     for more_gpus, more_cpus, cost, run in parts:
         for (have_gpus, have_cpus), (spent, runs) in list(best.items()):
             have = min(gpus, have_gpus + more_gpus), min(cpus, have_cpus + more_cpus)
@@ -67,20 +68,20 @@ class Trial:
         del self.chosen[run]
         self._change(run, -1)
 
-    def price(self, n: int, yields: bytes, share: int) -> tuple[int, tuple[int, ...]] | None:
-        """The cheapest runs on a node that make it of use, as (cost, runs). A run of several nodes
-        counts with one of at most `share` parts: the others are hoped to be of use as well."""
+    def price(self, n: int, yields: bytes, parts: Callable[[int], int]) -> Price | None:
+        """The cheapest runs on a node that make it of use. A run counts with one of `parts(run)`
+        parts of its rank: others of its nodes are hoped to be of use too."""
         ground = self.ground
         space = ground.space
         gpus, cpus = ground.goal(n)
         back_gpus, back_cpus = self.gone.get(n, (0, 0))
-        parts = [
-            (g, c, space.ranks[run] // min(share, len(space.holds[run])), run)
+        there = [
+            (g, c, space.ranks[run] // parts(run), run)
             for g, c, run in ground.lens.parts[n]
             if yields[run] and run not in self.chosen
         ]
         return cover(
-            parts, gpus - ground.lens.free[n] - back_gpus, cpus - space.cpus[n] - back_cpus
+            there, gpus - ground.lens.free[n] - back_gpus, cpus - space.cpus[n] - back_cpus
         )
 
     def prune(self) -> None:

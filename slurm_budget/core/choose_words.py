@@ -37,8 +37,10 @@ def out_of_reach(demand: Demand, reaches: Sequence[Reach]) -> str:
     text = f"{needs(demand)}; free or yielding: {_offers(demand, best)}"
     if len(demand.partitions) > 1:
         text += f" in partition {best.ground.name}"
-    if short := best.short_of_cpus():
-        text += f" ({_count(short, 'node')} with enough GPUs lack CPUs)"
+    if short := best.sizes()[1]:
+        text += (
+            f" ({_count(short, 'node')} with enough GPUs {'lacks' if short == 1 else 'lack'} CPUs)"
+        )
     return text
 
 
@@ -70,11 +72,10 @@ def _offers(demand: Demand, reach: Reach) -> str:
         if demand.per_node is not None:
             return _count(reach.places, "whole node")
         return f"{_count(reach.units, 'GPU')} on {_count(reach.places, 'node')}"
-    sizes = Counter(
-        min(reach.gpus[n], demand.per_node)
-        for n in reach.ground.members
-        if reach.gpus[n] > 0 and reach.cpus[n] >= demand.cpus_per_node
-    )
+    sizes: Counter[int] = Counter()
+    for gpus, count in reach.sizes()[0].items():
+        if gpus > 0:
+            sizes[min(gpus, demand.per_node)] += count
     listed = [(sizes[size], size) for size in sorted(sizes, reverse=True)][:SIZES]
     if not listed:
         return "none"

@@ -70,7 +70,7 @@ def numbers(budgets: Mapping[K, int], window: int) -> dict[K, int]:
 
 
 def rest_each(parent_ms: int | None, budgets: Mapping[K, int], others: int, window: int) -> int:
-    """Fairshare of each of the `others` users who have no budget of their own beside siblings who do.
+    """Fairshare of each of the `others`: users without a budget beside siblings who have one.
 
     What the parent leaves over is its own: they share it evenly. 1 where nothing is left.
     """

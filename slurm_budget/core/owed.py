@@ -111,7 +111,7 @@ def candidates(
 
 def _candidate(job: Job, now: int) -> Candidate:
     kinds = [kind for kind in job.gpus if kind]
-    start = job.start or now
+    start = now if job.start is None else job.start
     cpus = {name: -(-job.cpus // len(job.nodes)) for name in job.nodes} if job.nodes else {}
     return Candidate(
         job_id=job.id,
@@ -165,7 +165,8 @@ def _slurm_frees(job: Job, policy: SweepPolicy, now: int) -> bool:
     return (
         job.running
         and job.qos == policy.preemptible_qos
-        and now - (job.start or now) >= policy.exempt
+        and job.start is not None
+        and now - job.start >= policy.exempt
     )
 
 

@@ -141,6 +141,21 @@ class BudgetDoor(Door):
         """The changeset in force at an epoch second; 0 before the first."""
         return self.budgets(cluster, at)[1]
 
+    def undone(self, cluster: str, changeset: int) -> tuple[BudgetTree, BudgetTree, int]:
+        """(tree now, tree without that changeset, base): what `undo` would make of it.
+
+        Raises Refused where later changesets touched the same.
+        """
+        taken = budgets.pick(self.log(cluster), changeset)
+        tree, base = self.budgets(cluster)
+        try:
+            return tree, apply(tree, inverse(taken.changes)), base
+        except Refused as bad:
+            raise Refused(
+                f"changeset {changeset} cannot be undone, others have built on it: {bad.what}",
+                mend="undo the later ones first, or set the values by hand",
+            ) from None
+
     def undo(
         self,
         cluster: str,
@@ -153,19 +168,11 @@ class BudgetDoor(Door):
         admins: Collection[str] = (),
         window: int = WEEK,
     ) -> int:
-        """Take a changeset back by its inverse; Refused where later ones touched the same."""
-        taken = budgets.pick(self.log(cluster), changeset)
-        tree, base = self.budgets(cluster)
-        try:
-            old = apply(tree, inverse(taken.changes))
-        except Refused as bad:
-            raise Refused(
-                f"changeset {changeset} cannot be undone, others have built on it: {bad.what}",
-                mend="undo the later ones first, or set the values by hand",
-            ) from None
+        """Take a changeset back by its inverse; returns the changeset that does so."""
+        _, new, base = self.undone(cluster, changeset)
         return self.apply_changeset(
             cluster,
-            old,
+            new,
             author,
             acting_as,
             reason,

@@ -91,12 +91,13 @@ def upgrade(engine: Engine, target: str = "head") -> tuple[str | None, str]:
     return before, after
 
 
-def initialise(engine: Engine) -> None:
-    """Make the tables where the database is empty; a ledger that is there is left as it is."""
+def initialise(engine: Engine) -> bool:
+    """Make the tables where the database is empty (True); a ledger that is there is left alone."""
     with connect.reading(engine) as connection:
         found = version(connection)
     if found is None:
         upgrade(engine)
+    return found is None
 
 
 def _wal(connection: Connection) -> None:

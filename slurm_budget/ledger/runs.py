@@ -225,8 +225,10 @@ def between(
 ) -> Iterator[Run]:
     """Runs that overlap [start, end), in order of their start; one row at a time."""
     query = text(
-        f"SELECT r.* FROM runs r WHERE r.cluster_id = :cluster AND r.start_at < :end"
-        f" AND r.counts_until > :start AND (r.end_at IS NULL OR r.end_at > :start) AND {NOT_REPLACED}"
+        "SELECT r.* FROM runs r WHERE r.cluster_id = :cluster AND r.start_at < :end"
+        # the first of these two has an index, the second is meant
+        " AND r.counts_until > :start AND (r.end_at IS NULL OR r.end_at > :start)"
+        f" AND {NOT_REPLACED}"
         " ORDER BY r.start_at, r.job_id"
     ).execution_options(yield_per=BATCH)
     for row in connection.execute(query, {"cluster": cluster, "start": start, "end": end}):

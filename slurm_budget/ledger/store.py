@@ -8,8 +8,9 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
+from slurm_budget.core.window import Window
 from slurm_budget.errors import LedgerUnreachable
-from slurm_budget.ledger import connect, migrate
+from slurm_budget.ledger import backup, check, connect, migrate
 from slurm_budget.ledger.budget_door import BudgetDoor
 from slurm_budget.ledger.budgets import Changeset
 from slurm_budget.ledger.run_door import RunDoor
@@ -48,6 +49,15 @@ class Ledger(BudgetDoor, RunDoor, SweepDoor):
             engine = engine_of(url, password_file)
         migrate.demand(engine)
         return cls(engine)
+
+    def backup(self, target: Path) -> dict[str, int]:
+        """Copy everything to a new SQLite ledger; the rows by table. Refuses an existing file."""
+        return backup.backup(self.engine, target)
+
+    def faults(self, window: Window, now: int) -> list[str]:
+        """What is wrong with what the ledger holds; empty for a sound one. Reads all of it."""
+        with self._read() as connection:
+            return list(check.faults(connection, self._names, window, now))
 
     def close(self) -> None:
         """Let go of the database's connections."""

@@ -46,6 +46,22 @@ class CommandSlurm:
         rows = [line.split("|") for line in checked(reply, silent_ok=False).splitlines()]
         return {row[0].strip(): row[1].strip() for row in rows if len(row) >= 2}
 
+    def qos_names(self) -> set[str]:
+        """Every QOS that slurmdbd knows; there is always `normal`."""
+        reply = self.commands.run("sacctmgr", "-nP", "show", "qos", "format=name")
+        return set(checked(reply, silent_ok=False).split())
+
+    def billing_weights(self) -> dict[str, str]:
+        """TRESBillingWeights by partition; empty text where it has none."""
+        text = checked(self.commands.run("scontrol", "-o", "-a", "show", "partition"))
+        out = {}
+        for line in text.splitlines():
+            name = re.match(r"PartitionName=(\S+)", line)
+            weights = re.search(r"TRESBillingWeights=(\S+)", line)
+            if name:
+                out[name[1]] = weights[1] if weights else ""
+        return out
+
     def requeue(self, job_id: int) -> Deed:
         return actions.requeue(self.commands, job_id)
 

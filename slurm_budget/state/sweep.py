@@ -26,7 +26,7 @@ class SweepPolicy:
     min_runtime: int = 3600
     min_runtime_cap: int = 28800
     exempt: int = 1200
-    signal: str = "USR1"
+    signal: str = "CONT"
     preemptible_qos: str = "preemptible"
     weights: Mapping[str, int] = field(default_factory=dict)
 

@@ -15,9 +15,9 @@ from fractions import Fraction
 
 from slurm_budget.errors import BadInput
 
-_SLURM = re.compile(r"(?:(?P<d>\d+)-)?(?P<parts>\d+(?::\d+){0,2})(?P<frac>\.\d+)?")
+_SLURM = re.compile(r"(?:(?P<d>\d+)-)?(?P<parts>\d+(?::\d+){0,2})(?P<frac>\.\d+)?", re.ASCII)
 _HUMAN = re.compile(
-    r"(\d+(?:\.\d+)?)\s*(ms|s|sec|seconds?|m|min|minutes?|h|hours?|d|days?|w|weeks?)"
+    r"(\d+(?:\.\d+)?)\s*(weeks?|w|days?|d|hours?|h|minutes?|min|ms|m|seconds?|sec|s)", re.ASCII
 )
 _UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
@@ -69,7 +69,7 @@ def elapsed(text: str) -> Fraction | int:
 def human(text: str | int) -> int:
     """A duration that a person wrote: `7d`, `8h`, `1h30m`, `20min`, or whole seconds."""
     value = str(text).strip().lower()
-    if value.isdigit():
+    if re.fullmatch(r"\d+", value, re.ASCII):
         return int(value)
     parts = _HUMAN.findall(value)
     if not parts or "".join(_HUMAN.sub("", value).split()):

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from slurm_budget.errors import BadInput
 
 _ID = re.compile(
-    r"(?P<base>\d+)(?:_(?:\[(?P<set>[^\]]*)\]?|(?P<task>\d+)))?(?:\+(?P<het>\d+))?(?:\.(?P<step>[\w]+))?"
+    r"(?P<base>\d+)(?:_(?:\[(?P<set>[^\]]*)\]?|(?P<task>\d+)))?(?:\+(?P<het>\d+))?(?:\.(?P<step>[\w]+))?",
+    re.ASCII,
 )
-_RANGE = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
+_RANGE = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def array_tasks(text: str) -> tuple[int, int]:
                 f"array expression {text!r} has a bad part {piece!r}", mend="write it like 0-9%4"
             )
         count += (last - first) // step + 1
-    limit = int(throttle) if throttle.isdigit() and int(throttle) > 0 else count
+    limit = int(throttle) if re.fullmatch(r"0*[1-9]\d*", throttle, re.ASCII) else count
     return count, min(limit, count)
 
 

@@ -24,7 +24,7 @@ _ITEM = re.compile(
                    |[^=:,()]+(?=[:=])))?              # 4090:2: digits alone need a count behind
         (?:[:=](?P<count>\d+(?:\.\d+)?)(?P<suffix>[kKmM]?))?
         (?:\([^)]*\))?$""",
-    re.VERBOSE,
+    re.VERBOSE | re.ASCII,
 )
 _SUFFIX = {"": 1, "k": 1024, "m": 1024 * 1024}
 

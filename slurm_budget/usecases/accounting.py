@@ -19,6 +19,8 @@ Source = Callable[[int, int], Iterator[Run | BadRow]]
 """Runs of the cluster that were there between two epoch seconds."""
 CHUNK = 7 * 86400
 """Seconds of history that one question to slurmdbd covers."""
+SHORT = 900
+"""The overlap of most readings, in seconds; the whole of it is read once an hour."""
 
 
 def window_of(settings: Settings) -> Window:
@@ -69,9 +71,13 @@ def catch_up(
 ) -> Taken:
     """Read what is new since the last time; the first time, from epoch second `first` on.
 
-    A long gap is read in chunks, each of them kept, so that an interruption loses one chunk.
+    Rows that slurmdbd wrote late are found by reading again what lies `overlap` back: once an hour,
+    and the last SHORT seconds of it each time. A long gap is read in chunks, each of them kept, so
+    that an interruption loses one chunk.
     """
     last = ledger.cursor(cluster)
+    if last is not None and last // 3600 == now // 3600:
+        overlap = min(overlap, SHORT)
     since = first if last is None else max(min(last, now) - overlap, 0)
     total = Recorded()
     bad: list[BadRow] = []

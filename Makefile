@@ -1,0 +1,44 @@
+# Two commands: `make demo` and `make test`. Both do all set-up (Debian's packages, .venv).
+PY := .venv/bin/python
+
+.PHONY: help setup demo test unit adapters cluster check generate clean
+
+help:
+	@echo "make demo      the main job on a real one-machine Slurm, about two minutes"
+	@echo "make test      all tests: unit, adapters, cluster (real Slurm)"
+	@echo "make check     ruff, mypy --strict, import contract"
+	@echo "make unit | adapters | cluster    one ring of tests"
+
+setup:
+	@scripts/setup
+
+demo: setup
+	@scripts/cluster install --yes
+	@$(PY) scripts/demo
+
+test: check
+	@scripts/cluster install --yes
+	@$(PY) -m pytest
+
+unit: setup
+	@$(PY) -m pytest tests/unit
+
+adapters: setup
+	@scripts/cluster install --yes
+	@$(PY) -m pytest tests/adapters
+
+cluster: setup
+	@scripts/cluster install --yes
+	@$(PY) -m pytest tests/cluster
+
+check: setup
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check slurm_budget tests
+	.venv/bin/mypy --strict slurm_budget
+	.venv/bin/lint-imports
+
+generate: setup
+	@$(PY) scripts/generate
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,282 @@
+"""`sbudget budget`: show and change budgets."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from slurm_budget import budgetfile
+from slurm_budget.cli import budget_edit, words
+from slurm_budget.cli.context import Context
+from slurm_budget.core.budget import account_budgets, user_budgets
+from slurm_budget.core.changeset import Change, diff
+from slurm_budget.core.standing import standings, user_standings
+from slurm_budget.errors import BadInput
+from slurm_budget.render import budgets as text
+from slurm_budget.state.budget import BudgetTree
+from slurm_budget.usecases.accounting import sums_now, window_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@click.group()
+def budget() -> None:
+    """Show and change budgets. Every change needs a reason and can be undone."""
+
+
+def _change_options(command: F) -> F:
+    for option in (
+        click.option("-m", "--reason", required=True, help="Why; it stays in the log."),
+        click.option("--as", "acting_as", metavar="USER", help="Act for USER (root and admins)."),
+        click.option("-n", "--dry-run", is_flag=True, help="Show the changes and make none."),
+    ):
+        command = option(command)
+    return command
+
+
+_cluster = click.option("--cluster", help="Default: slurm.cluster, or what slurmctld says.")
+_at = click.option("--at", metavar="MOMENT", help="As of 2026-03-01, 7d (ago), or a changeset.")
+
+
+def _tree(context: Context, /, cluster: str | None, at: str | None = None) -> BudgetTree:
+    name = cluster or context.cluster
+    return context.ledger().budget_tree(name, changeset=_changeset(context, name, at))
+
+
+def _changeset(context: Context, /, cluster: str, text_: str | None) -> int | None:
+    """The changeset that a person means by a number or by a moment; None: the last."""
+    if text_ is None:
+        return None
+    if text_.isdigit():
+        return int(text_)
+    return context.ledger().changeset_at(cluster, words.moment(text_, context.now))
+
+
+def _apply(
+    context: Context,
+    /,
+    old: BudgetTree,
+    new: BudgetTree,
+    base: int,
+    *,
+    reason: str,
+    acting_as: str | None,
+    dry_run: bool,
+    undoes: int | None = None,
+) -> None:
+    changes = diff(old, new)
+    for line in text.change_lines(changes):
+        click.echo(line)
+    if not changes:
+        click.echo("nothing to change")
+    elif dry_run:
+        click.echo(f"{_many(changes)}, none made (--dry-run)")
+    else:
+        done = context.ledger().apply_changeset(
+            new.cluster,
+            new,
+            context.user,
+            acting_as or context.user,
+            reason,
+            base,
+            context.now,
+            admins=_admins(context),
+            window=window_of(context.settings).budget_seconds,
+            undoes=undoes,
+        )
+        click.echo(f"changeset {done}: {_many(changes)}; `sbudget sync` brings them to Slurm")
+
+
+def _many(changes: list[Change]) -> str:
+    return "1 change" if len(changes) == 1 else f"{len(changes)} changes"
+
+
+def _admins(context: Context) -> tuple[str, ...]:
+    """Those who may change everything: the named ones, and whoever runs this as root."""
+    named = context.settings.ledger.admins
+    return (*named, context.user) if os.geteuid() == 0 else named
+
+
+@budget.command()
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--base", type=int, help="The changeset that FILE was exported from.")
+@_change_options
+@click.pass_obj
+def load(context: Context, /, file: Path, base: int | None, **how: Any) -> None:
+    """Make the budgets what FILE (YAML) says; what it does not name is removed.
+
+    With --base, a change that somebody made since is not overwritten: it is shown, and nothing
+    is changed.
+    """
+    window = window_of(context.settings).budget_seconds
+    content = file.read_text(encoding="utf-8", errors="replace")
+    new = budgetfile.load(content, str(file), window=window, now=context.now)
+    old, seen = context.ledger().budgets(new.cluster, changeset=base)
+    _apply(context, old, new, seen, **how)
+
+
+@budget.command("set")
+@click.argument("account")
+@budget_edit.options
+@_cluster
+@click.option("--base", type=int, help="The changeset that you looked at (default: the last).")
+@_change_options
+@click.pass_obj
+def set_(
+    context: Context,
+    /,
+    account: str,
+    cluster: str | None,
+    base: int | None,
+    reason: str,
+    acting_as: str | None,
+    dry_run: bool,
+    **edit: Any,
+) -> None:
+    """Change one ACCOUNT, or with --user one user in it.
+
+    \b
+    sbudget budget set vision --gpus 96 -m "Q1 plan"
+    sbudget budget set vision --user ana --share 25 -m "her thesis"
+    sbudget budget set robots --parent lab --gpu-hours 500 --manager mara -m "new team"
+    """
+    name = cluster or context.cluster
+    old, seen = context.ledger().budgets(name, changeset=base)
+    new = budget_edit.edited(old, account, budget_edit.Edit(**edit), context.now)
+    _apply(
+        context, old, new, seen,
+        reason=reason, acting_as=acting_as, dry_run=dry_run,
+    )  # fmt: skip
+
+
+@budget.command()
+@click.argument("account", required=False)
+@_cluster
+@click.option("--json", "as_json", is_flag=True, help="GPU-milliseconds, for programs.")
+@click.pass_obj
+def show(context: Context, /, account: str | None, cluster: str | None, as_json: bool) -> None:
+    """Budgets with what was charged and used of them; of one ACCOUNT, everything."""
+    tree = _tree(context, cluster)
+    window = window_of(context.settings).budget_seconds
+    figures = account_budgets(tree, window, context.now)
+    sums = sums_now(context.ledger(), tree.cluster, context.settings, context.now)
+    accounts = standings(tree, figures, sums, {})
+    name = None if account is None else budget_edit.existing(tree, account)
+    if as_json:
+        shown = accounts.values() if name is None else [accounts[name]]
+        click.echo(
+            json.dumps(
+                [
+                    {"account": s.name, "budget": s.budget, "charge": s.charge, "use": s.use}
+                    | {"balance": s.balance}
+                    for s in shown
+                ],
+                indent=2,
+            )
+        )
+    elif name is None:
+        _lines(text.standing_lines(tree, accounts, tree.nodes))
+    else:
+        users = user_standings(tree, user_budgets(tree, figures, window, context.now), sums, {})
+        node = tree.nodes[name]
+        _lines(text.account_lines(tree, node, accounts, users, words.shown))
+
+
+@budget.command("tree")
+@_cluster
+@_at
+@click.option("--users", is_flag=True, help="Show the users too.")
+@click.pass_obj
+def tree_(context: Context, /, cluster: str | None, at: str | None, users: bool) -> None:
+    """What was given to whom, now or at a moment."""
+    tree = _tree(context, cluster, at)
+    window = window_of(context.settings).budget_seconds
+    figures = account_budgets(tree, window, context.now)
+    _lines(text.tree_lines(tree, figures, users=users))
+
+
+@budget.command()
+@click.argument("account", required=False)
+@click.option("-n", "count", type=int, help="Only the last so many.")
+@_cluster
+@click.pass_obj
+def log(context: Context, /, account: str | None, count: int | None, cluster: str | None) -> None:
+    """Who changed what, when and why; newest first."""
+    found = context.ledger().log(cluster or context.cluster)
+    if account is not None:
+        name = account.lower()
+        found = [one for one in found if any(c.account == name for c in one.changes)]
+    newest = found[::-1]
+    _lines(text.log_lines(newest if count is None else newest[:count], words.shown))
+
+
+@budget.command("diff")
+@click.argument("before")
+@click.argument("after", required=False)
+@_cluster
+@click.pass_obj
+def diff_(context: Context, /, before: str, after: str | None, cluster: str | None) -> None:
+    """What changed between two moments or changesets (0: before the first; default: till now)."""
+    name = cluster or context.cluster
+    one = _changeset(context, name, before)
+    two = _changeset(context, name, after)
+    last = context.ledger().budgets(name)[1]
+    for given in (one, two):
+        if given is not None and given > last:
+            raise BadInput(f"there is no changeset {given}", mend="see `sbudget budget log`")
+    changes: list[Change] = context.ledger().diff(name, one or 0, last if two is None else two)
+    _lines(text.change_lines(changes) or ["no difference"])
+
+
+@budget.command()
+@click.argument("changeset", type=int)
+@_cluster
+@_change_options
+@click.pass_obj
+def undo(
+    context: Context,
+    /,
+    changeset: int,
+    cluster: str | None,
+    reason: str,
+    acting_as: str | None,
+    dry_run: bool,
+) -> None:
+    """Take a CHANGESET back by its inverse; later changes of other things stay."""
+    name = cluster or context.cluster
+    old, new, base = context.ledger().undone(name, changeset)
+    _apply(
+        context, old, new, base,
+        reason=reason, acting_as=acting_as, dry_run=dry_run, undoes=changeset,
+    )  # fmt: skip
+
+
+@budget.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
+@_cluster
+@_at
+@click.pass_obj
+def export(context: Context, /, file: Path | None, cluster: str | None, at: str | None) -> None:
+    """Write the budgets as YAML, which `budget load` reads, to FILE or standard output."""
+    name = cluster or context.cluster
+    upto = _changeset(context, name, at)
+    tree, number = context.ledger().budgets(name, changeset=upto)
+    content = f"# changeset {number} of the ledger\n{budgetfile.dump(tree)}"
+    if file is None:
+        click.echo(content, nl=False)
+        return
+    try:
+        file.write_text(content, encoding="utf-8")
+    except OSError as bad:
+        raise BadInput(
+            f"cannot be written: {bad.strerror}", where=str(file), mend="choose another place"
+        ) from None
+    click.echo(f"{file}: {len(tree.nodes)} accounts of {name} as of changeset {number}")
+
+
+def _lines(lines: list[str]) -> None:
+    for line in lines:
+        click.echo(line)

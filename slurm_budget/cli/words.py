@@ -1,0 +1,32 @@
+"""What people type for moments, and how moments are shown to them."""
+
+from datetime import UTC, datetime
+
+from slurm_budget.errors import BadInput
+from slurm_budget.text import durations
+
+
+def moment(text: str, now: int) -> int:
+    """Epoch seconds of a date, a date with time (this machine's zone), `now`, or `7d` ago."""
+    if text == "now":
+        return now
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    else:
+        return int(parsed.astimezone().timestamp())
+    try:
+        return now - durations.human(text.removesuffix(" ago"))
+    except BadInput:
+        raise BadInput(
+            f"{text!r} is not a moment",
+            mend="write it like 2026-03-01, 2026-03-01T12:00, 7d (ago) or now",
+        ) from None
+
+
+def shown(at: int | None) -> str:
+    """An epoch second in this machine's zone, to the minute; `-` for none."""
+    if at is None:
+        return "-"
+    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M")

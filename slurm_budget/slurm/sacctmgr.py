@@ -1,0 +1,166 @@
+"""Associations and QOS by sacctmgr: reading. Writing is in sacctmgr_steps and sacctmgr_apply.
+
+Formats are named, never Slurm's default; names are stripped (the tree form indents them) and rows
+that are not whole are an error, since half an answer must not be read as a small cluster.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from slurm_budget.core.fairshare import PARENT
+from slurm_budget.errors import BadInput, SlurmUnreachable
+from slurm_budget.slurm import nodes
+from slurm_budget.slurm.command import Commands, checked
+from slurm_budget.state.slurm import Association, AssocKey, Fairshare, Qos
+from slurm_budget.text import durations, tres
+
+ASSOC = "account,user,partition,parentname,fairshare,qos,defaultqos,grptres,maxtres"
+OWN = "account,user,partition,qos,defaultqos"
+QOS = (
+    "name,priority,gracetime,preempt,preemptexempttime,preemptmode,flags,usagefactor,"
+    "grptres,grptresmins"
+)
+
+
+def table(text: str, columns: int, where: str) -> Iterator[list[str]]:
+    """Rows of `-P` output, values stripped. Raises SlurmUnreachable for a row of other width."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        row = [value.strip() for value in line.split("|")]
+        if len(row) != columns:
+            raise SlurmUnreachable(
+                f"line {number} has {len(row)} values instead of {columns}: {line[:80]!r}",
+                where=where,
+                mend="the answer was cut off or is of a Slurm that is not known; run it again",
+            )
+        yield row
+
+
+def names(text: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in text.split(",") if name.strip())
+
+
+def fairshare(text: str) -> Fairshare:
+    """`parent` in both spellings; unset is Slurm's default of 1."""
+    if text == "parent" or text == str(PARENT):
+        return "parent"
+    return int(text) if text.isdigit() else 1
+
+
+def associations(
+    cluster: str, everything: str, own: str, *, where: str = "sacctmgr show assoc"
+) -> dict[AssocKey, Association]:
+    """Rows as in force (`everything`), with what each says itself (`own`, by WOPLimits)."""
+    said = {(a, u, p): (names(q), d) for a, u, p, q, d in table(own, 5, where)}
+    out: dict[AssocKey, Association] = {}
+    for account, user, partition, parent, share, qos, default, grp, most in table(
+        everything, 9, where
+    ):
+        key = (account, user, partition)
+        own_qos, own_default = said.get(key, (frozenset(), ""))
+        out[key] = Association(
+            cluster=cluster,
+            account=account,
+            user=user,
+            partition=partition,
+            parent=parent,
+            fairshare=fairshare(share),
+            qos=names(qos),
+            default_qos=default,
+            grp_tres=tres.canonical(grp),
+            max_tres=tres.canonical(most),
+            own_qos=own_qos,
+            own_default_qos=own_default,
+        )
+    return out
+
+
+def qos(text: str, where: str = "sacctmgr show qos") -> dict[str, Qos]:
+    """QOS by name."""
+    out = {}
+    for row in table(text, 10, where):
+        name, priority, grace, preempt, exempt, mode, flags, factor, grp, mins = row
+        out[name] = Qos(
+            name=name,
+            priority=int(priority) if priority.isdigit() else 0,
+            preempt=names(preempt),
+            preempt_mode=mode.lower() or "cluster",
+            preempt_exempt_time=_seconds(exempt) if exempt else None,
+            grace_time=_seconds(grace),
+            usage_factor=float(factor) if factor else 1.0,
+            grp_tres=tres.canonical(grp),
+            grp_tres_mins=tres.canonical(mins),
+            flags=names(flags),
+        )
+    return out
+
+
+def _seconds(text: str) -> int:
+    return int(durations.elapsed(text))
+
+
+def read_assoc(commands: Commands, cluster: str) -> dict[AssocKey, Association]:
+    """All associations of a cluster. Raises SlurmUnreachable where slurmdbd shows none, BadInput
+    where it does not know the cluster: `sacctmgr load` would create one of that name."""
+    known = _cluster_names(commands)
+    if cluster not in known:
+        raise BadInput(
+            f"slurmdbd knows no cluster {cluster!r}, only {', '.join(known)}",
+            where="sacctmgr show cluster",
+            mend="correct slurm.cluster in slurm-budget.toml, or register it"
+            " (`sacctmgr add cluster`)",
+        )
+    where = ("where", f"cluster={cluster}")
+    show = ("sacctmgr", "-nP", "show", "assoc")
+    everything = checked(commands.run(*show, *where, f"format={ASSOC}"), silent_ok=False)
+    own = checked(commands.run(*show, *where, "WOPLimits", f"format={OWN}"), silent_ok=False)
+    return associations(cluster, everything, own)
+
+
+def read_qos(commands: Commands) -> dict[str, Qos]:
+    return qos(checked(commands.run("sacctmgr", "-nP", "show", "qos", f"format={QOS}")))
+
+
+def read_tres(commands: Commands) -> frozenset[str]:
+    """Names of the TRES that slurmdbd accounts, such as `gres/gpu:h100`."""
+    text = checked(
+        commands.run("sacctmgr", "-nP", "show", "tres", "format=type,name"), silent_ok=False
+    )
+    rows = table(text, 2, "sacctmgr show tres")
+    return frozenset(kind + (f"/{name}" if name else "") for kind, name in rows)
+
+
+def node_gpus(commands: Commands) -> dict[str, int]:
+    """GPUs of the largest node by type; the empty string: of any type."""
+    out = {"": 0}
+    for node in nodes.nodes(commands):
+        out[""] = max(out[""], node.gpu_total)
+        for kind, count in node.gpus.items():
+            out[kind] = max(out.get(kind, 0), count)
+    return out
+
+
+def _cluster_names(commands: Commands) -> list[str]:
+    reply = commands.run("sacctmgr", "-nP", "show", "cluster", "format=cluster")
+    return [row[0] for row in table(checked(reply, silent_ok=False), 1, "sacctmgr show cluster")]
+
+
+def used_elsewhere(
+    commands: Commands, cluster: str, qos_names: Sequence[str]
+) -> Mapping[str, tuple[str, ...]]:
+    """Other clusters of this slurmdbd whose associations may use one of these QOS."""
+    others = [name for name in _cluster_names(commands) if name != cluster]
+    if not others or not qos_names:
+        return {}
+    text = checked(
+        commands.run(
+            "sacctmgr", "-nP", "show", "assoc", "where", f"cluster={','.join(others)}", "user=",
+            "format=cluster,qos",
+        )
+    )  # fmt: skip
+    found: dict[str, set[str]] = {}
+    wanted = set(qos_names)
+    for other, listed in table(text, 2, "sacctmgr show assoc"):
+        for name in names(listed) & wanted:
+            found.setdefault(name, set()).add(other)
+    return {name: tuple(sorted(where)) for name, where in found.items()}

@@ -1,0 +1,77 @@
+"""The slurmdbd port by sacctmgr; implements ports.AssociationPort."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+
+from slurm_budget.core.plan import Change
+from slurm_budget.errors import SlurmUnreachable
+from slurm_budget.slurm import sacctmgr, sacctmgr_apply, squeue, transactions, versions
+from slurm_budget.slurm.command import Commands, checked
+from slurm_budget.slurm.port import CommandSlurm
+from slurm_budget.state.slurm import SlurmState, Transaction, WriteReport
+from slurm_budget.text import durations
+
+
+class Sacctmgr:
+    """Associations and QOS of one slurmdbd."""
+
+    def __init__(self, commands: Commands, funded_prefix: str = "funded-") -> None:
+        self.commands = commands
+        self._prefix = funded_prefix
+
+    @cached_property
+    def version(self) -> versions.Version:
+        return versions.parse(checked(self.commands.run("sacctmgr", "-V")))
+
+    def observe(self, cluster: str) -> SlurmState:
+        """Everything that a plan depends on. Raises SlurmUnreachable where a part does not answer:
+        slurmctld too, since whole nodes and the half-life are its."""
+        qos = sacctmgr.read_qos(self.commands)
+        funded = [name for name in qos if name.startswith(self._prefix)]
+        return SlurmState(
+            cluster=cluster,
+            associations=sacctmgr.read_assoc(self.commands, cluster),
+            qos=qos,
+            tres=sacctmgr.read_tres(self.commands),
+            node_gpus=sacctmgr.node_gpus(self.commands),
+            half_life=self._half_life(),
+            elsewhere=sacctmgr.used_elsewhere(self.commands, cluster, funded),
+        )
+
+    def _half_life(self) -> int:
+        text = CommandSlurm(self.commands).config().get("PriorityDecayHalfLife", "")
+        try:
+            return int(durations.elapsed(text))
+        except Exception as bad:
+            raise SlurmUnreachable(
+                f"PriorityDecayHalfLife is {text!r}, which is no time",
+                where="scontrol show config",
+                mend="report your Slurm version",
+            ) from bad
+
+    def in_use(self) -> Mapping[str, Mapping[str, int]]:
+        """GPUs that running jobs hold, by QOS and type; the empty string: all types together."""
+        out: dict[str, dict[str, int]] = {}
+        for job in squeue.jobs(self.commands):
+            if job.state not in ("RUNNING", "COMPLETING", "SUSPENDED"):
+                continue
+            used = out.setdefault(job.qos, {})
+            used[""] = used.get("", 0) + job.gpu_total
+            for kind, count in job.gpus.items():
+                if kind:
+                    used[kind] = used.get(kind, 0) + count
+        return out
+
+    def write(
+        self,
+        changes: Sequence[Change],
+        state: SlurmState,
+        progress: Callable[[int], None],
+        stop: Callable[[], bool],
+    ) -> WriteReport:
+        """Carry out `changes`; see sacctmgr_apply."""
+        return sacctmgr_apply.write(self.commands, changes, state, self.version, progress, stop)
+
+    def transactions(self, cluster: str, since: int) -> list[Transaction]:
+        """What was changed in slurmdbd since an epoch second, by whom; oldest first."""
+        return transactions.read(self.commands, since)

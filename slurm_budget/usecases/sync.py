@@ -1,0 +1,156 @@
+"""observe -> desire -> diff -> guard -> apply -> observe again -> must be empty."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from slurm_budget.core import guard
+from slurm_budget.core import plan as plans
+from slurm_budget.core.desire import desire
+from slurm_budget.core.guard import Overrides
+from slurm_budget.core.plan import Change, Plan
+from slurm_budget.errors import BadInput
+from slurm_budget.ports import AssociationPort
+from slurm_budget.settings import Settings
+from slurm_budget.state.budget import BudgetTree
+from slurm_budget.state.slurm import QosPolicy, RowKey, SlurmState
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a sync went. `applied` took; `failed` did not, with what Slurm said or how it looks now;
+    `left` were not tried, and `stopped` says why (empty: it went through)."""
+
+    applied: tuple[Change, ...] = ()
+    failed: tuple[tuple[Change, str], ...] = ()
+    left: tuple[Change, ...] = ()
+    stopped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A plan with what it was made from."""
+
+    plan: Plan
+    state: SlurmState
+    tree: BudgetTree
+    policy: QosPolicy
+
+
+def policy_of(settings: Settings) -> QosPolicy:
+    """The settings that the core needs, as it knows them."""
+    qos = settings.qos
+    return QosPolicy(
+        preempt_exempt_time=qos.preempt_exempt_time,
+        grace_time=qos.grace_time,
+        usage_factor=qos.usage_factor,
+        burst=qos.burst,
+        backstop=qos.backstop,
+        funded_priority=qos.funded_priority,
+        preemptible_priority=qos.preemptible_priority,
+        weights={kind: round(weight * 1000) for kind, weight in settings.jobs.gpu_weights.items()},
+    )
+
+
+def prepare(slurm: AssociationPort, tree: BudgetTree, settings: Settings, now: int) -> Prepared:
+    """Observe and plan; nothing is changed. `now` in epoch seconds.
+
+    Raises SlurmUnreachable where Slurm does not answer, BadInput where it does not account the GPUs
+    that a budget counts.
+    """
+    state = slurm.observe(tree.cluster)
+    policy = policy_of(settings)
+    window = settings.window.length
+    _accounted(tree, state)
+    desired = desire(tree, state, policy, window, now)
+    digest = plans.budget_digest(tree, policy, window, now)
+    return Prepared(plans.make(desired, state, now, digest), state, tree, policy)
+
+
+def make_plan(slurm: AssociationPort, tree: BudgetTree, settings: Settings, now: int) -> Plan:
+    """What sync would do now."""
+    return prepare(slurm, tree, settings, now).plan
+
+
+def _accounted(tree: BudgetTree, state: SlurmState) -> None:
+    """A limit on a TRES that Slurm does not account cannot be written, and its use is free."""
+    kinds = {"gres/gpu"} | {node.gres for node in tree.nodes.values()}
+    missing = sorted(kinds - state.tres)
+    if missing:
+        have = sorted(name for name in state.tres if name.startswith("gres/"))
+        raise BadInput(
+            f"Slurm does not account {', '.join(missing)}, so no limit can name it",
+            where="slurm.conf",
+            mend=f"set AccountingStorageTRES={','.join(sorted({*have, *missing}))} and restart"
+            " slurmctld",
+        )
+
+
+def check(
+    slurm: AssociationPort,
+    prepared: Prepared,
+    settings: Settings,
+    overrides: Overrides | None = None,
+) -> None:
+    """The guard. Raises Refused with every reason; asks Slurm what runs only if a limit changes."""
+    in_use = slurm.in_use() if guard.lowered(prepared.plan) else {}
+    guard.check(
+        guard.refusals(
+            prepared.plan,
+            prepared.tree,
+            prepared.state,
+            prepared.policy,
+            settings.sync.max_change,
+            in_use,
+            overrides,
+        )
+    )
+
+
+def apply_plan(
+    slurm: AssociationPort,
+    prepared: Prepared,
+    settings: Settings,
+    now: int,
+    *,
+    reviewed: Plan | None = None,
+    overrides: Overrides | None = None,
+    progress: Callable[[int], None] = lambda rows: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Outcome:
+    """Apply, then observe again: what did not take is a failure, whatever Slurm answered.
+
+    Raises StalePlan when `reviewed` is not what would happen now, Refused from the guard,
+    SlurmUnreachable when Slurm cannot be read. `stop` is asked between calls.
+    """
+    if reviewed is not None:
+        guard.stale(reviewed, prepared.plan)
+    check(slurm, prepared, settings, overrides)
+    if not prepared.plan:
+        return Outcome()
+    report = slurm.write(prepared.plan.changes, prepared.state, progress, stop)
+    after = prepare(slurm, prepared.tree, settings, now).plan
+    still = {change.key: change for change in after.changes}
+    planned = {change.key: change for change in prepared.plan.changes}
+    applied, failed, left = [], [], []
+    for key, change in planned.items():
+        if key not in still:
+            applied.append(change)
+        elif key in report.not_tried:
+            left.append(still[key])
+        else:
+            failed.append((still[key], _why(key, still[key], report.failed.get(key, ""))))
+    failed += [
+        (change, "it was right before, and is not now")
+        for key, change in still.items()
+        if key not in planned
+    ]
+    return Outcome(tuple(applied), tuple(failed), tuple(left), report.stopped)
+
+
+def _why(key: RowKey, now: Change, said: str) -> str:
+    if said:
+        return said
+    if now.action == "create":
+        return f"Slurm gave no error, but there is no {key[0]} {key[2]}"
+    values = ", ".join(f"{f.name} is {f.old or 'unset'}, not {f.new}" for f in now.fields)
+    return f"Slurm gave no error, but {values}"

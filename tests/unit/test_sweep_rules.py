@@ -1,0 +1,289 @@
+"""What a sweep decides: who is funded, who is owed, who may yield."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm_budget.core import live, owed
+from slurm_budget.core.back import when_back, when_decayed
+from slurm_budget.core.marker import Marker, merge, parse
+from slurm_budget.core.retag import verdicts
+from slurm_budget.core.standing import Standing
+from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
+from slurm_budget.state.jobs import Job, Node
+from slurm_budget.state.sweep import SweepPolicy
+
+HOUR = 3_600_000
+POLICY = SweepPolicy(patience=60, cooldown=900, exempt=1200, fast_lane=0.05)
+TREE = BudgetTree(
+    "main",
+    {
+        "top": BudgetNode("top", None, Amount("gpus", 32)),
+        "a": BudgetNode("a", "top", Amount("gpus", 16)),
+        "b": BudgetNode("b", "top", Amount("gpus", 8)),
+        "free": BudgetNode("free", "top"),
+    },
+)
+
+
+def job(number: int, **given_: object) -> Job:
+    base = Job(
+        id=number, label=str(number), user="ana", account="a", partitions=("gpu",),
+        qos="preemptible", state="PENDING", reason="Resources", submit=0, eligible=0, start=None,
+        end=None, time_limit=36000, gpus={"h100": 8}, nodes=(), num_nodes=1, priority=1,
+        requeue=True, batch=True,
+        admin_comment=str(Marker("preemptible", "funded", 3600, "budget")),
+    )  # fmt: skip
+    return replace(base, **given_)  # type: ignore[arg-type]
+
+
+def running(number: int, start: int, **given_: object) -> Job:
+    mark = str(Marker("funded", "funded", 3600, "fits"))
+    return job(
+        number,
+        **{"state": "RUNNING", "reason": "", "start": start, "nodes": ("n1",), "qos": "funded-a",
+           "gpus_on": {"n1": 8}, "admin_comment": mark, **given_},
+    )  # fmt: skip
+
+
+def standing(name: str, budget: int | None, charge: int = 0, use: int = 0) -> Standing:
+    return Standing(name, budget, charge, 0, use)
+
+
+def decide(jobs: list[Job], left: int = 100, **use: int) -> dict[int, str]:
+    """Words by job; `left` GPU-hours in a and top."""
+    accounts = {
+        "top": standing("top", 1000 * HOUR, (1000 - left) * HOUR),
+        "a": standing("a", 100 * HOUR, (100 - left) * HOUR),
+        "b": standing("b", 100 * HOUR),
+        "free": standing("free", None),
+    }
+    user_use = {("a", user): amount for user, amount in use.items()}
+    return verdicts(jobs, TREE, accounts, {}, user_use, POLICY).why
+
+
+# -- funded or not -------------------------------------------------------------------------------
+
+
+def test_jobs_are_funded_while_they_fit() -> None:
+    assert decide([job(n, submit=n) for n in range(3)], left=17) == {
+        0: "fits",
+        1: "fits",
+        2: "budget",
+    }
+
+
+def test_nothing_passes_the_job_that_saves_but_small_ones_in_the_fast_lane() -> None:
+    gang = job(1, submit=1, gpus={"h100": 64})
+    single = job(2, submit=2, gpus={"h100": 1})
+    debug = job(3, submit=3, gpus={"h100": 1}, time_limit=1800)
+    assert decide([gang, single, debug], left=20) == {1: "budget", 2: "budget", 3: "fast"}
+
+
+def test_the_fast_lane_is_there_when_the_rest_is_spent() -> None:
+    debug = job(3, gpus={"h100": 1}, time_limit=1800)
+    assert decide([debug], left=0) == {3: "fast"}
+    long = job(
+        4,
+        gpus={"h100": 1},
+        time_limit=86400,
+        admin_comment="sbudget:1:c=preemptible:a=funded:m=60:w=budget",
+    )
+    assert decide([long], left=0) == {4: "budget"}
+
+
+def test_a_job_larger_than_the_whole_budget_is_told_so_and_saves_for_nothing() -> None:
+    monster = job(1, submit=1, gpus={"h100": 512})
+    assert decide([monster, job(2, submit=2)], left=50) == {1: "never", 2: "fits"}
+
+
+def test_the_user_who_has_used_less_comes_first() -> None:
+    jobs = [job(1, submit=1, user="ana"), job(2, submit=2, user="ben")]
+    assert decide(jobs, left=10, ana=5 * HOUR) == {2: "fits", 1: "budget"}
+
+
+def test_a_funded_job_keeps_its_verdict_when_another_user_falls_behind() -> None:
+    kept = job(
+        1, submit=5, qos="funded-a", admin_comment=str(Marker("funded", "funded", 3600, "fits"))
+    )
+    assert decide([kept, job(2, submit=1, user="ben")], left=10, ana=5 * HOUR) == {
+        1: "fits",
+        2: "budget",
+    }
+
+
+def test_accounts_without_budget_are_not_funded_and_the_retag_says_so() -> None:
+    found = verdicts(
+        [job(1, account="free", qos="funded-free")], TREE,
+        {name: standing(name, None if name == "free" else HOUR) for name in TREE.nodes}, {}, {}, POLICY,
+    )  # fmt: skip
+    assert found.why == {1: "account"}
+    assert [(r.job.id, r.qos, r.why) for r in found.retags] == [(1, "preemptible", "account")]
+
+
+def test_jobs_that_cannot_be_requeued_are_funded_only_when_all_of_them_is_protected() -> None:
+    assert decide([job(1, requeue=False)]) == {1: "requeue"}
+    assert decide([job(1, requeue=False, time_limit=3600)]) == {1: "fits"}
+
+
+def test_other_tools_text_stays_when_a_job_is_retagged() -> None:
+    found = verdicts(
+        [job(1, admin_comment="JS1:abc;" + str(Marker("preemptible", "funded", 3600, "budget")))],
+        TREE, {name: standing(name, 100 * HOUR) for name in TREE.nodes}, {}, {}, POLICY,
+    )  # fmt: skip
+    (retag,) = found.retags
+    assert retag.qos == "funded-a"
+    assert retag.admin_comment.startswith("JS1:abc;")
+    mark = parse(retag.admin_comment)
+    assert mark is not None
+    assert (mark.class_, mark.asked, mark.min_runtime) == ("funded", "funded", 3600)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.integers(0, 50)), max_size=12), st.integers(0, 100)
+)
+def test_promises_never_pass_the_balance(asked: list[tuple[int, int]], left: int) -> None:
+    jobs = [job(n, submit=at, gpus={"h100": gpus}) for n, (gpus, at) in enumerate(asked)]
+    words = decide(jobs, left)
+    promised = sum(live.cost(item, POLICY) for item in jobs if words[item.id] in ("fits", "fast"))
+    assert promised <= left * HOUR
+
+
+@given(st.permutations(range(6)))
+def test_verdicts_do_not_depend_on_the_order_of_squeue(order: list[int]) -> None:
+    jobs = [job(n, submit=n, gpus={"h100": 3 + n}) for n in range(6)]
+    assert decide([jobs[i] for i in order], 20) == decide(jobs, 20)
+
+
+# -- owed ----------------------------------------------------------------------------------------
+
+NODES = [Node(f"n{i}", "MIXED", frozenset(), {"h100": 8}, ("gpu",), cpus=64) for i in (1, 2)]
+WAITING = job(9, account="b", qos="funded-b", user="ben")
+
+
+@pytest.mark.parametrize(
+    ("changes", "now", "reason"),
+    [
+        ({"reason": "Dependency"}, 100, "waits for something else (Dependency)"),
+        ({"reason": "QOSGrpGRES"}, 100, "waits for something else (QOSGrpGRES)"),
+        ({}, 30, "has waited 30 s of 60 s patience"),
+    ],
+)
+def test_what_is_no_demand(changes: dict[str, object], now: int, reason: str) -> None:
+    found = owed.owed([replace(WAITING, **changes)], NODES, {}, POLICY, now)  # type: ignore[arg-type]
+    assert found.demands == []
+    assert [leave.reason for leave in found.left] == [reason]
+
+
+def test_a_job_that_was_served_is_not_served_again_at_once() -> None:
+    found = owed.owed([WAITING], NODES, {9: 100}, POLICY, 160)
+    assert found.demands == []
+    assert "freed for it 60 s ago" in found.left[0].reason
+    assert owed.owed([WAITING], NODES, {9: 100}, POLICY, 1001).demands
+
+
+def test_preemptible_jobs_are_never_owed() -> None:
+    found = owed.owed([replace(WAITING, qos="preemptible")], NODES, {}, POLICY, 1000)
+    assert (found.demands, found.left) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"start": 900}, "protected for 3500 s more"),
+        ({"requeue": False}, "not requeueable (--no-requeue)"),
+        ({"batch": False}, "interactive: it cannot be requeued"),
+    ],
+)
+def test_runs_that_may_not_go_say_why(changes: dict[str, object], reason: str) -> None:
+    found, left = owed.candidates([running(1, **{"start": -5000, **changes})], {}, POLICY, 1000)  # type: ignore[arg-type]
+    assert found == []
+    assert [leave.reason for leave in left] == [reason]
+
+
+def test_a_run_cools_down_after_a_requeue() -> None:
+    found, left = owed.candidates([running(1, 0)], {1: 9000}, POLICY, 9100)
+    assert (found, [x.reason for x in left]) == ([], ["requeued 100 s ago: it cools down"])
+
+
+def test_what_slurm_frees_by_itself_counts_as_free_and_completing_does_not() -> None:
+    idle_fill = running(1, 0, qos="preemptible")
+    completing = running(2, 0, state="COMPLETING", nodes=("n2",), gpus_on={"n2": 4})
+    found = owed.space(NODES, [idle_fill, completing], [], POLICY, 2000)
+    assert {name: node.free for name, node in found.items()} == {
+        "n1": {"h100": 8},
+        "n2": {"h100": 4},
+    }
+    young = owed.space(NODES, [idle_fill], [], POLICY, 1000)
+    assert young["n1"].free == {"h100": 0}
+
+
+def test_nodes_that_drain_are_no_space_and_their_runs_go_after_protection() -> None:
+    draining = [replace(NODES[0], flags=frozenset({"DRAIN"})), NODES[1]]
+    assert set(owed.space(draining, [], [], POLICY, 0)) == {"n2"}
+    runs = [running(1, 0), running(2, 3000)]
+    assert [(j.id, why) for j, why in owed.repairs(runs, draining, {}, POLICY, 4000)] == [
+        (1, "node n1 is draining")
+    ]
+
+
+def test_inside_an_account_the_user_who_used_more_yields() -> None:
+    accounts = {name: standing(name, 100 * HOUR) for name in TREE.nodes}
+    may = owed.may_yield(TREE, accounts, {("a", "ana"): 50 * HOUR, ("a", "ben"): 10 * HOUR}, POLICY)
+    (run,), _ = owed.candidates([running(1, 0)], {}, POLICY, 9000)
+    demand = owed.owed(
+        [replace(WAITING, account="a", qos="funded-a")], NODES, {}, POLICY, 99
+    ).demands[0]
+    assert may(run, demand)
+    assert not may(replace(run, user="ben"), replace(demand, user="ana"))
+    assert not may(run, replace(demand, user="ana"))
+
+
+def test_declaring_little_gives_no_immunity() -> None:
+    """Who declares a minute at a time has used as much, and yields as anybody would."""
+    tiny = running(1, 0, admin_comment=str(Marker("funded", "funded", 60, "fits")))
+    accounts = {
+        "top": standing("top", 1000 * HOUR),
+        "a": standing("a", 100 * HOUR, charge=HOUR, use=150 * HOUR),
+        "b": standing("b", 100 * HOUR, use=20 * HOUR),
+        "free": standing("free", None),
+    }
+    (run,), _ = owed.candidates([tiny], {}, POLICY, 9000)
+    demand = owed.owed([WAITING], NODES, {}, POLICY, 99).demands[0]
+    assert owed.may_yield(TREE, accounts, {}, POLICY)(run, demand)
+
+
+# -- when it is back -----------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(1, 9)), max_size=5),
+    st.integers(1, 300),
+)
+def test_back_is_the_first_second_at_which_enough_has_left(
+    parts: list[tuple[int, int, int]], missing: int
+) -> None:
+    parts = [(start, start + length, rate) for start, length, rate in parts]
+    now, window = 60, 100
+
+    def left_by(at: int) -> int:
+        return sum(
+            rate for start, end, rate in parts for s in range(start, end) if now <= s + window < at
+        )
+
+    brute = next((at for at in range(now, 400) if left_by(at) >= missing), None)
+    assert when_back(parts, missing, window, now) == brute
+
+
+def test_decayed_charge_is_half_after_a_half_life() -> None:
+    assert when_decayed(1000, 500, 3600, now=10) == 3610
+    assert when_decayed(1000, 1000, 3600, now=10) is None
+
+
+def test_marker_of_a_user_who_changed_their_mind() -> None:
+    mark = merge("", Marker("funded", "funded", 60, "fits"))
+    assert live.asked(job(1, qos="preemptible", admin_comment=mark)) == "preemptible"
+    assert live.asked(job(1, qos="funded-a", admin_comment=mark)) == "funded"
+    assert live.asked(job(1, qos="normal", admin_comment="")) is None
