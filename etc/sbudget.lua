@@ -603,7 +603,7 @@ end
 -- The same of a 16-bit field, whose "not set" is another number.
 function M.number16(value)
     value = M.number(value)
-    if value == 65534 or value == 65535 then return nil end
+    if value == 65534 or value == 65535 or value == math.huge then return nil end
     return value
 end
 
@@ -675,7 +675,8 @@ function M.parse_marker(text)
             local given = {}
             for key, value in string.gmatch(ours, ":(%l+)=([%l%d-]*)") do given[key] = value end
             local seconds = string.find(given.m or "", "^%d+$") and tonumber(given.m)
-            if seconds and M.CLASSES[given.c or ""] and M.CLASSES[given.a or ""] then
+            if seconds and M.CLASSES[given.c or ""] and M.CLASSES[given.a or ""]
+                and string.find(given.w or "", "^%l[%l%d-]*$") then
                 return { class = given.c, asked = given.a, min_runtime = seconds, why = given.w,
                     requeue = given.r ~= "0" }
             end
@@ -1065,9 +1066,9 @@ function M.move(d, rec, uid, marker)
     if verdict.class ~= "funded" then
         return M.refuse(rec, uid, "not funded: " .. (verdict.short or verdict.lines[1] or "not ours"))
     end
+    -- Nothing is said: older Slurms log a message from here as an error.
     d.qos = verdict.changes.qos
     M.promise(verdict.promise)
-    M.tell(verdict.messages)
     return slurm.SUCCESS
 end
 

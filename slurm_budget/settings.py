@@ -132,7 +132,7 @@ class SnapshotSettings(_Section):
     """The file of decided facts that the submit hook reads."""
 
     path: Path = Field(
-        Path("/var/lib/slurm-budget/snapshot"), description="the file; etc/job_submit.lua names it too"
+        Path("/var/lib/slurm-budget/snapshot"), description="etc/job_submit.lua names it too"
     )
     max_age: Seconds = Field(900, description="older than this, the hook decides nothing")
 

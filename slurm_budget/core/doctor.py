@@ -150,7 +150,7 @@ def gpus(nodes: Sequence[Node]) -> list[Finding]:
                 "gpu types",
                 "warning",
                 f"GPUs without a type on {', '.join(untyped[:5])}",
-                "slurm.conf and gres.conf: name the type, if budgets or weights shall tell them apart",
+                "slurm.conf, gres.conf: name the type, if budgets or weights tell them apart",
             )
         )
     return out

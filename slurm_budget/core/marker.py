@@ -54,7 +54,7 @@ WHY = {
 
 _ANY = re.compile(r"(?<![A-Za-z0-9_])sbudget:[0-9]+(?::[a-z]+=[a-z0-9-]*)*", re.ASCII)
 _VERSION = "1"
-_WHY = re.compile(r"[a-z][a-z-]*", re.ASCII)
+_WHY = re.compile(r"[a-z][a-z0-9-]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

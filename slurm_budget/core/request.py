@@ -34,7 +34,7 @@ from slurm_budget.text import tres
 UNLIMITED = math.inf
 NO_VAL = 4294967294
 _INFINITE = 4294967295
-_NO_VAL16 = (65534, 65535)
+_NO_VAL16 = (65534, 65535, UNLIMITED)
 MOST = 1_000_000_000
 """Counts above this are a mistake or an attack, and no request."""
 

@@ -15,6 +15,7 @@ from slurm_budget.text import durations, tres
 
 ASSOC = "account,user,partition,parentname,fairshare,qos,defaultqos,grptres,maxtres"
 OWN = "account,user,partition,qos,defaultqos"
+_SHOW = ("sacctmgr", "-nP", "show", "assoc")
 QOS = (
     "name,priority,gracetime,preempt,preemptexempttime,preemptmode,flags,usagefactor,"
     "grptres,grptresmins"
@@ -99,10 +100,21 @@ def _seconds(text: str) -> int:
     return int(durations.elapsed(text))
 
 
-def read_assoc(commands: Commands, cluster: str) -> dict[AssocKey, Association]:
-    """All associations of a cluster. Raises SlurmUnreachable where slurmdbd shows none, BadInput
-    where it does not know the cluster: `sacctmgr load` would create one of that name."""
-    known = _cluster_names(commands)
+def read_assoc(commands: Commands, cluster: str) -> str:
+    """All associations of a cluster as in force. Raises SlurmUnreachable where there is none."""
+    reply = commands.run(*_SHOW, "where", f"cluster={cluster}", f"format={ASSOC}")
+    return checked(reply, silent_ok=False)
+
+
+def read_own(commands: Commands, cluster: str) -> str:
+    """The same rows with what each says itself, without what it inherits."""
+    reply = commands.run(*_SHOW, "where", f"cluster={cluster}", "WOPLimits", f"format={OWN}")
+    return checked(reply, silent_ok=False)
+
+
+def check_cluster(cluster: str, known: list[str]) -> list[str]:
+    """`known`, or BadInput where slurmdbd does not know the cluster: asked for its associations it
+    shows none, and told to load some it would create it."""
     if cluster not in known:
         raise BadInput(
             f"slurmdbd knows no cluster {cluster!r}, only {', '.join(known)}",
@@ -110,11 +122,13 @@ def read_assoc(commands: Commands, cluster: str) -> dict[AssocKey, Association]:
             mend="correct slurm.cluster in slurm-budget.toml, or register it"
             " (`sacctmgr add cluster`)",
         )
-    where = ("where", f"cluster={cluster}")
-    show = ("sacctmgr", "-nP", "show", "assoc")
-    everything = checked(commands.run(*show, *where, f"format={ASSOC}"), silent_ok=False)
-    own = checked(commands.run(*show, *where, "WOPLimits", f"format={OWN}"), silent_ok=False)
-    return associations(cluster, everything, own)
+    return known
+
+
+def read_clusters(commands: Commands) -> list[str]:
+    """Names of all clusters of this slurmdbd."""
+    reply = commands.run("sacctmgr", "-nP", "show", "cluster", "format=cluster")
+    return [row[0] for row in table(checked(reply, silent_ok=False), 1, "sacctmgr show cluster")]
 
 
 def read_qos(commands: Commands) -> dict[str, Qos]:
@@ -140,24 +154,15 @@ def node_gpus(commands: Commands) -> dict[str, int]:
     return out
 
 
-def _cluster_names(commands: Commands) -> list[str]:
-    reply = commands.run("sacctmgr", "-nP", "show", "cluster", "format=cluster")
-    return [row[0] for row in table(checked(reply, silent_ok=False), 1, "sacctmgr show cluster")]
-
-
 def used_elsewhere(
-    commands: Commands, cluster: str, qos_names: Sequence[str]
+    commands: Commands, others: Sequence[str], qos_names: Sequence[str]
 ) -> Mapping[str, tuple[str, ...]]:
-    """Other clusters of this slurmdbd whose associations may use one of these QOS."""
-    others = [name for name in _cluster_names(commands) if name != cluster]
+    """Which of the other clusters of this slurmdbd have accounts that may use one of these QOS."""
     if not others or not qos_names:
         return {}
     text = checked(
-        commands.run(
-            "sacctmgr", "-nP", "show", "assoc", "where", f"cluster={','.join(others)}", "user=",
-            "format=cluster,qos",
-        )
-    )  # fmt: skip
+        commands.run(*_SHOW, "where", f"cluster={','.join(others)}", "user=", "format=cluster,qos")
+    )
     found: dict[str, set[str]] = {}
     wanted = set(qos_names)
     for other, listed in table(text, 2, "sacctmgr show assoc"):

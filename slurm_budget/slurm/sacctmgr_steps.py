@@ -21,6 +21,7 @@ from slurm_budget.core import limits
 from slurm_budget.core.plan import Change
 from slurm_budget.slurm.versions import Version, rows_worth_a_call
 from slurm_budget.state.slurm import RowKey, SlurmState
+from slurm_budget.text import durations
 
 MOST_NAMES = 500
 """Names in one call: an argument may be 128 KiB, a name 64 characters."""
@@ -140,6 +141,8 @@ def _qos_row(change: Change) -> Row:
         new = field.new
         if field.name in ("grptres", "grptresmins"):
             new = limits.to_set(field.old or "", new)
+        elif field.name == "gracetime":
+            new = str(int(durations.elapsed(new)))  # sacctmgr shows a clock but reads seconds
         values.append((field.name, new))
     return Row(change.key, tuple(values))
 

@@ -22,12 +22,13 @@ from slurm_budget.state.sweep import Requeue, SweepPolicy
 
 @dataclass(slots=True)
 class Acted:
-    """What was done in this sweep: job ids, and GPUs freed."""
+    """What was done in this sweep: job ids, and GPUs freed. `warned` are in their grace."""
 
     signalled: list[int] = field(default_factory=list)
     requeued: list[int] = field(default_factory=list)
     left: list[tuple[int, str]] = field(default_factory=list)
     held: list[int] = field(default_factory=list)
+    warned: list[int] = field(default_factory=list)
     gpus: int = 0
 
 
@@ -75,6 +76,8 @@ class Actor:
                 step = self._signal(intent, job)
             if step == "signalled" and self.now >= self._grace_until(intent):
                 self._requeue(intent, job)
+            elif step == "signalled":
+                self.acted.warned.append(job.id)
 
     def _grace_until(self, intent: Intent) -> int:
         return self.now if intent.grace_until is None else intent.grace_until
@@ -93,7 +96,8 @@ class Actor:
 
     def _close(self, intent: Intent, job: Job | None, reason: str) -> None:
         """An intent whose run is over was carried out, by us before a kill or by Slurm."""
-        requeued = intent.step == "requeued"
+        over = job is not None and (job.start != intent.run_start or not job.running)
+        requeued = over and intent.step in ("signalled", "requeued")
         self._step(intent, "done" if requeued else "left", reason)
         if requeued and job is not None and job.pending and job.reason.startswith("JobHeld"):
             self.acted.held.append(job.id)

@@ -56,6 +56,8 @@ class Swept:
             parts.append(f"retagged {_ids([retag.job.id for retag in self.retagged])}")
         if self.acted.signalled:
             parts.append(f"signalled {_ids(self.acted.signalled)}")
+        if self.acted.warned:
+            parts.append(f"{_ids(self.acted.warned)} still in grace")
         if self.acted.requeued:
             parts.append(f"requeued {_ids(self.acted.requeued)} ({self.acted.gpus} GPUs)")
         for job, why in self.acted.left + self.refused:

@@ -1,4 +1,4 @@
-"""The table of admission cases, and the snapshot that it is about, for the tests of both languages."""
+"""The table of admission cases and the snapshot that it is about, for both languages."""
 
 import json
 from dataclasses import replace

@@ -1,0 +1,88 @@
+"""One real Slurm for all tests of this ring: daemons from Debian's packages, jobs of real users."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from playground import Playground
+
+NEEDED = ("slurmctld", "slurmdbd", "slurmd", "munged", "mariadbd", "sbatch")
+ANA, BEN, CLEO = "sbtest-ana", "sbtest-ben", "sbtest-cleo"
+
+BUDGETS = f"""\
+cluster: {{name}}
+accounts:
+  institute:
+    gpus: 32
+    accounts:
+      vision:   {{{{gpus: 16, users: [{ANA}]}}}}
+      language: {{{{gpus: 15, users: [{BEN}]}}}}
+      robotics: {{{{gpus: 1,  users: [{CLEO}]}}}}
+"""
+
+SETTINGS = """
+    [window]
+    length = "10min"
+    [jobs]
+    min_runtime = "10s"
+    [qos]
+    preempt_exempt_time = "4s"
+    grace_time = "0s"
+    [sweep]
+    patience = "0s"
+    grace = "2s"
+    margin = 0.01
+    cooldown = "60s"
+"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    missing = [name for name in NEEDED if shutil.which(name) is None]
+    reason = ""
+    if os.geteuid() != 0:
+        reason = "needs root: Slurm's daemons and Linux users"
+    elif missing:
+        reason = f"not installed: {', '.join(missing)}; run scripts/cluster install"
+    for item in items:
+        if "cluster" in Path(item.fspath).parts:
+            item.add_marker(pytest.mark.cluster)
+            if reason:
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def playground() -> Iterator[Playground]:
+    """The cluster, up, with budgets loaded and synced and a snapshot published."""
+    play = Playground(f"sbtest{os.getpid()}", (ANA, BEN, CLEO), settings=SETTINGS)
+    try:
+        play.up()
+        budgets = play.site / "budgets.yaml"
+        budgets.write_text(BUDGETS.format(name=play.name).replace("{{", "{").replace("}}", "}"))
+        play.sbudget("ledger", "init")
+        play.sbudget("budget", "load", str(budgets), "-m", "for the tests")
+        play.sbudget("sync", "--yes")
+        play.sbudget("sweep")
+        yield play
+    finally:
+        play.down()
+
+
+@pytest.fixture
+def site(playground: Playground) -> Iterator[Playground]:
+    """The same, with no job left over from the test before, and daemons up again."""
+    yield playground
+    for daemon in ("mariadb", "slurmdbd", "slurmctld"):
+        playground.cluster("start", daemon)
+    playground.wait("slurmctld", lambda: "UP" in playground.slurm("scontrol", "ping", code=None))
+    playground.slurm("scancel", "--state=PENDING,RUNNING", *_users(playground), code=None)
+    playground.wait("an empty queue", lambda: not playground.slurm("squeue", "-h", "-a").strip())
+
+
+def _users(play: Playground) -> list[str]:
+    return ["--partition=gpu"]

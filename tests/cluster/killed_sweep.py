@@ -1,0 +1,47 @@
+"""A sweep that is killed with SIGKILL at a step named on the command line; see test_kill.py.
+
+`planned`, `signalled`, `requeued`: when the ledger has just written that step down.
+`after-signal`, `after-requeue`: when Slurm has done the deed and the ledger does not know yet.
+"""
+
+import os
+import signal
+import sys
+
+from slurm_budget.cli.context import Context
+from slurm_budget.slurm.port import CommandSlurm
+from slurm_budget.state.jobs import Deed
+from slurm_budget.usecases.sweep import sweep
+
+AT = sys.argv[1]
+
+
+def die(step: str) -> None:
+    if step == AT:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Dying(CommandSlurm):
+    """Slurm's own commands, and then the end."""
+
+    def signal(self, job_id: int, name: str) -> Deed:
+        deed = super().signal(job_id, name)
+        die("after-signal")
+        return deed
+
+    def requeue(self, job_id: int) -> Deed:
+        deed = super().requeue(job_id)
+        die("after-requeue")
+        return deed
+
+
+context = Context()
+found = sweep(
+    Dying(context.commands),
+    context.ledger(),
+    context.source,
+    context.settings,
+    context.now,
+    between=die,
+)
+sys.stdout.write(found.sentence())
