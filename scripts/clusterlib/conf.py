@@ -62,6 +62,7 @@ def slurm_conf(spec: Spec, layout: Layout, site: Site) -> str:
                 "TaskPlugin": "task/none",
                 "JobAcctGatherType": "jobacct_gather/none",
                 "MpiDefault": "none",
+                "MailProg": "/bin/true",
                 "PropagateResourceLimits": "NONE",
                 "ReturnToService": "2",
             },

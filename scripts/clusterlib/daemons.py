@@ -94,7 +94,17 @@ class Cluster:
             "slurmctld": ["slurmctld", "-D", "-f", conf],
             "slurmd": ["slurmd", "-D", "-f", conf, "-N", node],
         }[kind]
+        if kind == "slurmctld" and self._usage_lost():
+            argv.append("-i")
         return procs.Command(name, argv, there.log / f"{name.replace(':', '-')}.out")
+
+    def _usage_lost(self) -> bool:
+        """Whether slurmctld was killed before it first saved its usage file.
+
+        From 26.05 on it does not start again then, unless told (-i) to put up with it.
+        """
+        save = self.layout.save
+        return (save / "job_state").exists() and not (save / "assoc_usage").exists()
 
     def start(self, names: list[str]) -> None:
         """Start daemons that do not run, all at once."""

@@ -93,9 +93,16 @@ def plan(
     With -o FILE, `sbudget sync --plan FILE` later does what was reviewed, or nothing.
     """
     from slurm_budget.core import plan as plans
+    from slurm_budget.usecases import sync as use
 
     slurm = _port(ctx)
-    prepared = _prepare(ctx, slurm)
+    prepared = use.with_drift(
+        slurm,
+        _prepare(ctx, slurm),
+        ctx.settings,
+        ctx.now,
+        lambda at: ctx.ledger().budget_tree(ctx.cluster, at),
+    )
     made = prepared.plan
     show(made, as_json, markdown)
     if output is not None:
@@ -135,7 +142,6 @@ def sync(
 
     Ctrl-C stops between two calls and says what was done; sync again to finish.
     """
-    from slurm_budget.core import guard
     from slurm_budget.usecases import sync as use
 
     over = _overrides(max_change, allow_empty, below_running)
@@ -143,7 +149,7 @@ def sync(
     slurm = _port(ctx)
     prepared = _prepare(ctx, slurm)
     if reviewed is not None:
-        guard.stale(reviewed, prepared.plan)
+        use.check_reviewed(slurm, prepared, reviewed)
     # With --json standard output is the outcome alone, and that is printed at the end.
     show(prepared.plan, False, markdown, err=as_json and not dry_run)
     use.check(slurm, prepared, ctx.settings, over)

@@ -7,6 +7,7 @@ the owed one, compared below their common ancestor by `margin`. Preemptible runs
 PreemptExemptTime are not asked: Slurm frees them by itself, so what they hold counts as free.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -58,6 +59,8 @@ def owed(
             out.left.append(
                 Leave(job.id, f"GPUs were freed for it {ago} s ago; it has not started yet")
             )
+        elif _features(job.features) is None:
+            out.left.append(Leave(job.id, f"its constraint {job.features!r} is beyond us"))
         else:
             out.demands.extend([_demand(job, largest)] * min(job.tasks, job.at_once, MOST_TASKS))
     return out
@@ -80,7 +83,17 @@ def _demand(job: Job, largest: int) -> Demand:
         per_node=per_node,
         cpus_per_node=-(-job.cpus // nodes),
         exclusive=job.exclusive,
+        features=_features(job.features) or (),
     )
+
+
+def _features(text: str) -> tuple[frozenset[str], ...] | None:
+    """`a&b|c` as alternatives of sets; None where it says more than that ([..], counts)."""
+    if not text:
+        return ()
+    if not re.fullmatch(r"[\w.:-]+([&|,][\w.:-]+)*", text):
+        return None
+    return tuple(frozenset(re.split(r"[&,]", alternative)) for alternative in text.split("|"))
 
 
 def candidates(
@@ -110,6 +123,7 @@ def candidates(
 
 
 def _candidate(job: Job, now: int) -> Candidate:
+    """Lost work in whole GPU-minutes, so that among equals the nearer nodes and the younger go."""
     kinds = [kind for kind in job.gpus if kind]
     start = now if job.start is None else job.start
     cpus = {name: -(-job.cpus // len(job.nodes)) for name in job.nodes} if job.nodes else {}
@@ -120,7 +134,7 @@ def _candidate(job: Job, now: int) -> Candidate:
         gpus_on=dict(job.gpus_on),
         gpu_type=kinds[0] if len(kinds) == 1 else "",
         started=start,
-        lost=job.gpu_total * max(now - start, 0) * 1000,
+        lost=job.gpu_total * max(now - start, 0) // 60 * 60_000,
         cpus_on=cpus,
     )
 
@@ -154,6 +168,7 @@ def space(
             free=_free(node, held.get(node.name, {})),
             partitions=frozenset(node.partitions),
             cpus_free=max(node.cpus - cpus.get(node.name, 0), 0) if node.cpus else None,
+            cpus_total=node.cpus or None,
             features=node.features,
         )
         for node in nodes

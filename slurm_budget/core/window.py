@@ -102,18 +102,32 @@ class Scale:
         return amount * self.window.half_life * decay.LOG2_E // (self.g(now) << decay.BITS)
 
 
+def marks(
+    start: int, end: int | None, suspended: int, funded: bool, min_runtime: int | None
+) -> tuple[int, int, int]:
+    """(from, until, charged until): where a run begins and ends to count, suspended seconds taken
+    off its start, and where its protected part ends. A preemptible run, and a funded one that
+    declared nothing, has no such part: `charged until` is `from`."""
+    since = start + suspended if suspended > 0 else start
+    until = FOREVER if end is None else max(since, end)
+    if not funded or not min_runtime or min_runtime < 0:
+        return since, until, since
+    return since, until, min(until, since + min_runtime)
+
+
 def active(run: Run) -> tuple[int, int]:
-    """[from, until) in which the run counts, suspended seconds taken off its start."""
-    since = run.start + max(run.suspended, 0)
-    return since, max(since, FOREVER if run.end is None else run.end)
+    """[from, until) in which the run counts."""
+    return _marks(run)[:2]
 
 
 def protected(run: Run) -> tuple[int, int]:
-    """[from, until) that is charged: empty for a preemptible run, or one that declared nothing."""
-    since, until = active(run)
-    if run.class_ != "funded":
-        return since, since
-    return since, max(since, min(until, since + (run.min_runtime or 0)))
+    """[from, until) that is charged; may be empty."""
+    since, _, charged_until = _marks(run)
+    return since, charged_until
+
+
+def _marks(run: Run) -> tuple[int, int, int]:
+    return marks(run.start, run.end, run.suspended, run.class_ == "funded", run.min_runtime)
 
 
 def weighted(part: tuple[int, int], rate: int, window: Window, now: int) -> int:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, func, insert, select
 
 from slurm_budget.errors import BadInput, LedgerUnreachable
 from slurm_budget.ledger import connect, migrate
-from slurm_budget.ledger.schema import metadata, sums_states
+from slurm_budget.ledger.schema import meta, metadata, sums_states
 
 ROWS = 10_000
 
@@ -22,7 +22,26 @@ def backup(engine: Engine, target: Path) -> dict[str, int]:
     if target.exists():
         raise BadInput("the file is there already", where=str(target), mend="choose another name")
     part = target.with_name(target.name + ".part")
-    part.unlink(missing_ok=True)
+    try:
+        part.unlink(missing_ok=True)
+        counts = _write(engine, part)
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(part, target)
+    except OSError as bad:
+        raise LedgerUnreachable(
+            f"the backup could not be written: {bad.strerror}",
+            where=str(target),
+            mend="free space or choose another folder; the ledger itself is untouched",
+        ) from None
+    finally:
+        if target.parent.is_dir():
+            for leftover in target.parent.glob(part.name + "*"):
+                leftover.unlink()
+    return counts
+
+
+def _write(engine: Engine, part: Path) -> dict[str, int]:
     copy_engine = connect.connect(f"sqlite:///{part.absolute()}")
     connect.prepare_folder(copy_engine.url)
     try:
@@ -35,20 +54,8 @@ def backup(engine: Engine, target: Path) -> dict[str, int]:
             connection.rollback()
             # one file without a -wal beside it, which a person would forget to copy
             raw.execute("PRAGMA journal_mode = DELETE")
-        copy_engine.dispose()
-        with part.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(part, target)
-    except OSError as bad:
-        raise LedgerUnreachable(
-            f"the backup could not be written: {bad.strerror}",
-            where=str(target),
-            mend="free space or choose another folder; the ledger itself is untouched",
-        ) from None
     finally:
         copy_engine.dispose()
-        for leftover in target.parent.glob(part.name + "*"):
-            leftover.unlink()
     return counts
 
 
@@ -56,9 +63,7 @@ def copy(source: Connection, into: Connection) -> dict[str, int]:
     """All rows of a ledger into one that has none yet, caches left out."""
     counts = {}
     for table in metadata.sorted_tables:
-        if table is sums_states:
-            continue
-        if table.name == "meta":
+        if table is sums_states or table is meta:
             continue
         if into.scalar(select(func.count()).select_from(table)):
             raise BadInput(

@@ -56,8 +56,16 @@ _CHECKS = {
 
 
 def faults(connection: Connection, names: Names, window: Window, now: int) -> Iterator[str]:
-    """Every fault as a sentence. The caches are compared with a fresh count, so this takes as
-    long as reading the whole window."""
+    """Every fault as a sentence. Where the rows are sound, the caches are compared with a fresh
+    count, so this takes as long as reading the whole window."""
+    found = list(_row_faults(connection))
+    yield from found
+    yield from _tree_faults(connection, names, window, now)
+    if not found:
+        yield from _cache_faults(connection, names)
+
+
+def _row_faults(connection: Connection) -> Iterator[str]:
     if connection.dialect.name == "sqlite":
         for row in connection.execute(text("PRAGMA integrity_check(10)")):
             if row[0] != "ok":
@@ -70,8 +78,6 @@ def faults(connection: Connection, names: Names, window: Window, now: int) -> It
             shown = ", ".join(f"{row[0]} (job {row[1]})" for row in found[:5])
             more = ", ..." if len(found) > 5 else ""
             yield f"{what}: rows {shown}{more}"
-    yield from _tree_faults(connection, names, window, now)
-    yield from _cache_faults(connection, names)
 
 
 def _tree_faults(connection: Connection, names: Names, window: Window, now: int) -> Iterator[str]:

@@ -51,7 +51,10 @@ def connect(url: str, password_file: Path | None = None) -> Engine:
 
 def shown(url: URL) -> str:
     """The URL for messages: never with a password."""
-    return url.set(password=None, query={}).render_as_string(hide_password=True)
+    bare = URL.create(
+        url.drivername, username=url.username, host=url.host, port=url.port, database=url.database
+    )
+    return bare.render_as_string()
 
 
 def _sqlite(url: URL) -> Engine:
@@ -192,8 +195,8 @@ def explained(engine: Engine, outcome: str) -> Iterator[None]:
 _SQLITE = (
     ("file is not a database", "is not a ledger", "set ledger.url to the ledger's own file"),
     ("locked", "is locked by another program", "try again; `fuser FILE` shows who holds it"),
-    ("disk is full", "its disk is full", "free space on that file system, then do it again"),
-    ("disk i/o error", "its disk failed or is full", "look at the disk and its free space"),
+    ("disk is full", "cannot be written: its disk is full", "free space there, do it again"),
+    ("disk i/o error", "cannot be used: its disk fails", "look at the disk"),
     ("readonly", "may not be written by this user", "run it as the user who owns the ledger"),
     ("unable to open", "cannot be opened", "check that the folder is there and may be read"),
     ("malformed", "is damaged", "run `sbudget ledger check`, restore the last backup"),

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, bindparam, select, text
 
-from slurm_budget.errors import BadInput
+from slurm_budget.errors import BadInput, LedgerUnreachable
 from slurm_budget.ledger.schema import names as table
 
 LONGEST = 255
@@ -12,38 +12,47 @@ LONGEST = 255
 
 class Names:
     """What is known of `names`; shared by all transactions of a process, so it holds only what was
-    committed. Numbers given in a transaction wait in `fresh` until `keep`."""
+    committed. Numbers given in a transaction wait apart until `keep`."""
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
         self._texts: dict[int, str] = {}
         self._fresh: dict[str, int] = {}
+        self._fresh_texts: dict[int, str] = {}
 
     def keep(self) -> None:
         """The transaction was committed."""
-        for word, number in self._fresh.items():
-            self._ids[word] = number
-            self._texts[number] = word
-        self._fresh = {}
+        self._ids |= self._fresh
+        self._texts |= self._fresh_texts
+        self.forget()
 
     def forget(self) -> None:
         """The transaction was rolled back."""
         self._fresh = {}
+        self._fresh_texts = {}
 
     def text(self, connection: Connection, number: int) -> str:
         """The text of a number that is in the ledger."""
-        found = self._texts.get(number)
-        if found is None:
-            if not self._texts:
-                self._load(connection)
-            if number not in self._texts:
-                row = connection.execute(select(table.c.text).where(table.c.id == number)).one()
-                # what this transaction itself made is not committed, but then it is in _fresh too
-                if row.text in self._fresh:
-                    return str(row.text)
-                self._remember(number, row.text)
-            found = self._texts[number]
-        return found
+        found = self._texts.get(number) or self._fresh_texts.get(number)
+        if found is not None:
+            return found
+        if number not in self._texts:
+            self._look_up(connection, number)
+        return self._texts[number]
+
+    def _look_up(self, connection: Connection, number: int) -> None:
+        query = select(table.c.id, table.c.text)
+        # the first look-up fetches all; what others add later comes one by one
+        if self._texts:
+            query = query.where(table.c.id == number)
+        for row in connection.execute(query):
+            if row.id not in self._fresh_texts:
+                self._remember(row.id, row.text)
+        if number not in self._texts:
+            raise LedgerUnreachable(
+                f"the ledger is damaged: it names text {number}, which is not there",
+                mend="run `sbudget ledger check`, restore the last backup",
+            )
 
     def find(self, connection: Connection, word: str) -> int | None:
         """The number of a text; None where the ledger has never seen it."""
@@ -80,12 +89,8 @@ class Names:
             for at in range(0, len(missing), 500):
                 for row in connection.execute(query, {"words": missing[at : at + 500]}):
                     self._fresh[row.text] = row.id
+                    self._fresh_texts[row.id] = row.text
         return {word: self._ids.get(word) or self._fresh[word] for word in wanted}
-
-    def _load(self, connection: Connection) -> None:
-        for number, word in connection.execute(select(table.c.id, table.c.text)):
-            if word not in self._fresh:
-                self._remember(number, word)
 
     def _remember(self, number: int, word: str) -> None:
         self._ids[word] = number

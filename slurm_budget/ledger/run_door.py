@@ -12,7 +12,8 @@ from slurm_budget.errors import LedgerUnreachable
 from slurm_budget.ledger import runs
 from slurm_budget.ledger import sums as sums_of
 from slurm_budget.ledger.door import Door
-from slurm_budget.ledger.runs import Recorded, Recorder
+from slurm_budget.ledger.recording import Recorder
+from slurm_budget.ledger.runs import Recorded
 from slurm_budget.ledger.schema import cursors, sums_states
 from slurm_budget.state.jobs import Run
 

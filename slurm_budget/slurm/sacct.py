@@ -124,8 +124,10 @@ class Reader:
             )
         self.separator = separator
         self.width = len(columns)
-        # only the last column may hold the separator, and only where people write freely
-        self.cuts = self.width - 1 if columns[-1] in _FREE_TEXT else -1
+        # a separator in the only column in which people write freely, if it is the last, does no
+        # harm; anywhere else nobody can tell which cell it is in
+        self._free = [name for name in columns if name in _FREE_TEXT]
+        self.cuts = self.width - 1 if self._free == [columns[-1]] else -1
         self._cluster = cluster
         self._place = places
 
@@ -138,8 +140,7 @@ class Reader:
             text = line.rstrip("\r\n")
             cells = text.split(separator, cuts)
             if len(cells) != width:
-                reason = f"{len(cells)} columns instead of {width}"
-                yield BadRow(number, reason + (" (torn?)" if len(cells) < width else ""), text)
+                yield BadRow(number, self._miscounted(len(cells)), text)
                 continue
             try:
                 run = make(cells)
@@ -148,6 +149,12 @@ class Reader:
                 continue
             if run is not None:
                 yield run
+
+    def _miscounted(self, count: int) -> str:
+        guess = " (torn?)" if count < self.width else ""
+        if not guess and self._free:
+            guess = f" (a {self.separator!r} in {' or '.join(self._free)}?)"
+        return f"{count} columns instead of {self.width}{guess}"
 
     def _maker(self) -> Callable[[list[str]], Run | None]:
         place = self._place

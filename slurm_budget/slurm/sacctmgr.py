@@ -6,6 +6,7 @@ that are not whole are an error, since half an answer must not be read as a smal
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from slurm_budget.core.adopt import AccountInfo
 from slurm_budget.core.fairshare import PARENT
 from slurm_budget.errors import BadInput, SlurmUnreachable
 from slurm_budget.slurm import nodes
@@ -129,6 +130,25 @@ def read_clusters(commands: Commands) -> list[str]:
     """Names of all clusters of this slurmdbd."""
     reply = commands.run("sacctmgr", "-nP", "show", "cluster", "format=cluster")
     return [row[0] for row in table(checked(reply, silent_ok=False), 1, "sacctmgr show cluster")]
+
+
+def account_info(text: str) -> dict[str, AccountInfo]:
+    """Description and coordinators by account. The description is free text and may hold a `|`."""
+    out = {}
+    for line in text.splitlines():
+        account, _, rest = line.partition("|")
+        description, _, coordinators = rest.rpartition("|")
+        if account.strip():
+            listed = tuple(sorted(names(coordinators)))
+            out[account.strip()] = AccountInfo(description.strip(), listed)
+    return out
+
+
+def read_account_info(commands: Commands) -> dict[str, AccountInfo]:
+    reply = commands.run(
+        "sacctmgr", "-nP", "show", "account", "withcoord", "format=account,descr,coordinators"
+    )
+    return account_info(checked(reply))
 
 
 def read_qos(commands: Commands) -> dict[str, Qos]:

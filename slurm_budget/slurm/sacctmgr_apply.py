@@ -23,7 +23,13 @@ MOST_RETRIES = 40
 
 _NOTHING = ("nothing modified", "nothing new added")
 _CHATTER = ("done adding cluster in usec",)
-_FOR_ALL = ("permission", "not running a", "need to be", "accounting storage is disabled")
+_FOR_ALL = (
+    "permission",
+    "privilege",
+    "not running a",
+    "need to be",
+    "accounting storage is disabled",
+)
 
 
 def refusal(reply: Reply) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
+from slurm_budget.core.adopt import AccountInfo
 from slurm_budget.core.plan import Change
 from slurm_budget.errors import SlurmUnreachable
 from slurm_budget.slurm import sacctmgr, sacctmgr_apply, squeue, transactions, versions
@@ -61,6 +62,10 @@ class Sacctmgr:
                 mend="report your Slurm version",
             ) from bad
 
+    def account_info(self) -> dict[str, AccountInfo]:
+        """Descriptions and coordinators of accounts."""
+        return sacctmgr.read_account_info(self.commands)
+
     def in_use(self) -> Mapping[str, Mapping[str, int]]:
         """GPUs that running jobs hold, by QOS and type; the empty string: all types together."""
         out: dict[str, dict[str, int]] = {}
@@ -86,4 +91,4 @@ class Sacctmgr:
 
     def transactions(self, cluster: str, since: int) -> list[Transaction]:
         """What was changed in slurmdbd since an epoch second, by whom; oldest first."""
-        return transactions.read(self.commands, since)
+        return transactions.read(self.commands, cluster, since)

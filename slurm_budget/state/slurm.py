@@ -129,20 +129,20 @@ class Desired:
     notes: tuple[str, ...] = ()
 
 
+RowKey = tuple[Kind, str, str, str]
+"""(kind, account, name, partition) of a QOS, account or user."""
+
+
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """One line of slurmdbd's transaction log: who did what when. Epoch seconds; `where` and `info`
-    are fragments of SQL, as Slurm logs them."""
+    """One entry of slurmdbd's transaction log: who changed which fields of which rows, and when
+    (epoch seconds). `fields` are sacctmgr's option names; what is not ours is not in it."""
 
     at: int
     action: str
     actor: str
-    where: str
-    info: str
-
-
-RowKey = tuple[Kind, str, str, str]
-"""(kind, account, name, partition) of a QOS, account or user."""
+    rows: frozenset[RowKey] = frozenset()
+    fields: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

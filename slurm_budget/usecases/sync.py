@@ -1,18 +1,19 @@
 """observe -> desire -> diff -> guard -> apply -> observe again -> must be empty."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from slurm_budget.core import guard
+from slurm_budget.core import drift, guard
 from slurm_budget.core import plan as plans
 from slurm_budget.core.desire import desire
 from slurm_budget.core.guard import Overrides
 from slurm_budget.core.plan import Change, Plan
-from slurm_budget.errors import BadInput
+from slurm_budget.errors import BadInput, StalePlan
 from slurm_budget.ports import AssociationPort
 from slurm_budget.settings import Settings
 from slurm_budget.state.budget import BudgetTree
-from slurm_budget.state.slurm import QosPolicy, RowKey, SlurmState
+from slurm_budget.state.slurm import Desired, QosPolicy, RowKey, SlurmState
+from slurm_budget.text import tres
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,8 @@ def prepare(slurm: AssociationPort, tree: BudgetTree, settings: Settings, now: i
     state = slurm.observe(tree.cluster)
     policy = policy_of(settings)
     window = settings.window.length
-    _accounted(tree, state)
     desired = desire(tree, state, policy, window, now)
+    _accounted(desired, state)
     digest = plans.budget_digest(tree, policy, window, now)
     return Prepared(plans.make(desired, state, now, digest), state, tree, policy)
 
@@ -71,9 +72,11 @@ def make_plan(slurm: AssociationPort, tree: BudgetTree, settings: Settings, now:
     return prepare(slurm, tree, settings, now).plan
 
 
-def _accounted(tree: BudgetTree, state: SlurmState) -> None:
+def _accounted(desired: Desired, state: SlurmState) -> None:
     """A limit on a TRES that Slurm does not account cannot be written, and its use is free."""
-    kinds = {"gres/gpu"} | {node.gres for node in tree.nodes.values()}
+    kinds = {"gres/gpu"}
+    for item in desired.wanted:
+        kinds.update(tres.limits(item.fields.get("grptres", "")))
     missing = sorted(kinds - state.tres)
     if missing:
         have = sorted(name for name in state.tres if name.startswith("gres/"))
@@ -83,6 +86,54 @@ def _accounted(tree: BudgetTree, state: SlurmState) -> None:
             mend=f"set AccountingStorageTRES={','.join(sorted({*have, *missing}))} and restart"
             " slurmctld",
         )
+
+
+DRIFT_DAYS = 30
+"""How far back the transaction log is read for who changed something by hand."""
+
+
+def with_drift(
+    slurm: AssociationPort,
+    prepared: Prepared,
+    settings: Settings,
+    now: int,
+    tree_at: Callable[[int], BudgetTree],
+) -> Prepared:
+    """The same plan with a note for each field that somebody changed by hand, and who.
+
+    `tree_at(time)` gives the budgets of an epoch second. Asks Slurm only if something would be
+    modified; raises SlurmUnreachable where the log cannot be read.
+    """
+    plan = prepared.plan
+    if not plan.modified:
+        return prepared
+    known: list[tuple[BudgetTree, drift.Wants]] = []
+
+    def wanted_at(time: int) -> drift.Wants:
+        tree = tree_at(time)
+        for seen, wants in known:
+            if seen == tree:
+                return wants
+        then = desire(tree, prepared.state, prepared.policy, settings.window.length, time)
+        wants = {(item.key, k): v for item in then.wanted for k, v in item.fields.items()}
+        known.append((tree, wants))
+        return wants
+
+    log = slurm.transactions(plan.cluster, now - DRIFT_DAYS * 86400)
+    found = drift.find(plan, log, wanted_at)
+    notes = tuple(f"by hand: {one}" for one in found) + plan.notes
+    return replace(prepared, plan=replace(plan, notes=notes))
+
+
+def check_reviewed(slurm: AssociationPort, prepared: Prepared, reviewed: Plan) -> None:
+    """Raise StalePlan, with who changed what since, when `reviewed` is not what would happen."""
+    try:
+        guard.stale(reviewed, prepared.plan)
+    except StalePlan as stale:
+        log = slurm.transactions(prepared.plan.cluster, reviewed.made_at)
+        lines = [f"\n  {line}" for line in drift.since(log)]
+        said = "\n  in Slurm since then:" + "".join(lines) if lines else ""
+        raise StalePlan(stale.what + said, where=stale.where, mend=stale.mend) from None
 
 
 def check(
@@ -123,7 +174,7 @@ def apply_plan(
     SlurmUnreachable when Slurm cannot be read. `stop` is asked between calls.
     """
     if reviewed is not None:
-        guard.stale(reviewed, prepared.plan)
+        check_reviewed(slurm, prepared, reviewed)
     check(slurm, prepared, settings, overrides)
     if not prepared.plan:
         return Outcome()

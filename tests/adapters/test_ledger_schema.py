@@ -94,15 +94,15 @@ def test_a_frozen_ledger_of_every_released_schema_upgrades(frozen: Path, tmp_pat
 
 
 def test_wal_and_foreign_keys_are_on_in_sqlite(tmp_path: Path) -> None:
-    with Database("sqlite", f"sqlite:///{tmp_path / 'a.db'}").open() as ledger:
-        with ledger.engine.connect() as connection:
-            assert connection.scalar(text("PRAGMA journal_mode")) == "wal"
-            assert connection.scalar(text("PRAGMA foreign_keys")) == 1
-            assert connection.scalar(text("PRAGMA application_id")) == 0x53425547
+    ledger = Database("sqlite", f"sqlite:///{tmp_path / 'a.db'}").open()
+    with ledger, ledger.engine.connect() as connection:
+        assert connection.scalar(text("PRAGMA journal_mode")) == "wal"
+        assert connection.scalar(text("PRAGMA foreign_keys")) == 1
+        assert connection.scalar(text("PRAGMA application_id")) == 0x53425547
 
 
 def test_opening_does_not_make_a_ledger_by_accident(database: Database, tmp_path: Path) -> None:
-    with pytest.raises(LedgerUnreachable, match="there is no ledger|never made") as caught:
+    with pytest.raises(LedgerUnreachable, match=r"there is no ledger|never made") as caught:
         database.open(create=False)
     assert "sbudget ledger init" in str(caught.value)
     assert not list(tmp_path.glob("*.db"))

@@ -80,9 +80,6 @@ def site(playground: Playground) -> Iterator[Playground]:
     for daemon in ("mariadb", "slurmdbd", "slurmctld"):
         playground.cluster("start", daemon)
     playground.wait("slurmctld", lambda: "UP" in playground.slurm("scontrol", "ping", code=None))
-    playground.slurm("scancel", "--state=PENDING,RUNNING", *_users(playground), code=None)
+    playground.slurm("scancel", "--partition=gpu", code=None)
     playground.wait("an empty queue", lambda: not playground.slurm("squeue", "-h", "-a").strip())
 
-
-def _users(play: Playground) -> list[str]:
-    return ["--partition=gpu"]

@@ -29,7 +29,7 @@ def test_sync_twice_does_nothing_the_second_time(site: Playground) -> None:
 
 def test_slurm_shows_the_figures_of_the_budget_file(site: Playground) -> None:
     rows = table(
-        site, "sacctmgr", "-nP", "show", "assoc", "format=account,user,parent,share,qos,defaultqos"
+        site, "sacctmgr", "-nP", "show", "assoc", "format=account,user,parentname,share,qos,defaultqos"
     )
     shares = {name: int(rows[name][1]) for name in ("vision", "language", "robotics")}
     assert shares["vision"] * 15 == shares["language"] * 16

@@ -3,49 +3,14 @@
 from dataclasses import replace
 
 import pytest
+import slurmdbd_model as model
 from hypothesis import given
 from hypothesis import strategies as st
+from sync_budgets import LAB, POLICY, node, plan, tree, trees, values
 
-from slurm_budget.core import plan as plans
-from slurm_budget.core.desire import desire
-from slurm_budget.core.plan import Plan
 from slurm_budget.errors import BadInput
-from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree, UserBudget
-from slurm_budget.state.slurm import Association, Qos, QosPolicy, SlurmState
-from tests.unit import slurmdbd_model as model
-
-WEEK = 604_800
-POLICY = QosPolicy()
-
-
-def node(
-    name: str,
-    parent: str | None = None,
-    gpus: int | None = None,
-    users: tuple[UserBudget, ...] = (),
-    **more: object,
-) -> BudgetNode:
-    amount = None if gpus is None else Amount("gpus", gpus)
-    return replace(BudgetNode(name, parent, amount, users=users), **more)  # type: ignore[arg-type]
-
-
-def tree(*nodes: BudgetNode) -> BudgetTree:
-    return BudgetTree("c", {n.name: n for n in nodes})
-
-
-def plan(budgets: BudgetTree, state: SlurmState, policy: QosPolicy = POLICY, now: int = 0) -> Plan:
-    return plans.make(desire(budgets, state, policy, WEEK, now), state, now)
-
-
-def values(made: Plan, title: str) -> dict[str, str]:
-    return {f.name: f.new for c in made.changes if c.title == title for f in c.fields}
-
-
-LAB = tree(
-    node("lab", gpus=32),
-    node("team", "lab", 16, (UserBudget("ana"), UserBudget("ben", Amount("gpus", 4)))),
-    node("other", "lab", 8, (UserBudget("carl"),)),
-)
+from slurm_budget.state.budget import Amount, BudgetTree, UserBudget
+from slurm_budget.state.slurm import Association, Qos
 
 
 def test_from_nothing() -> None:
@@ -227,32 +192,6 @@ def test_names_fold_as_slurm_folds_them() -> None:
 def test_a_shared_qos_of_another_cluster_is_named() -> None:
     state = replace(model.slurm(), elsewhere={"funded-lab": ("d",)})
     assert any("used by cluster d" in note for note in plan(LAB, state).notes)
-
-
-NAMES = ["a", "b", "c", "d", "e", "f"]
-AMOUNTS = st.one_of(
-    st.none(),
-    st.integers(0, 64).map(lambda n: Amount("gpus", n)),
-    st.integers(0, 5000).map(lambda n: Amount("gpu_hours", n)),
-)
-
-
-@st.composite
-def trees(draw: st.DrawFn) -> BudgetTree:
-    """Any shape, any amounts; sums are not checked here, so overcommit is drawn too."""
-    nodes: dict[str, BudgetNode] = {}
-    for name in draw(st.lists(st.sampled_from(NAMES), unique=True, max_size=6)):
-        parent = draw(st.sampled_from([None, *nodes]))
-        amount = draw(AMOUNTS)
-        if parent is not None and draw(st.booleans()):
-            amount = Amount("share", draw(st.integers(0, 100)))
-        users = tuple(
-            UserBudget(user, draw(AMOUNTS))
-            for user in draw(st.lists(st.sampled_from("uvwx"), unique=True, max_size=3))
-        )
-        gres = draw(st.sampled_from(["gres/gpu", "gres/gpu:h100"]))
-        nodes[name] = BudgetNode(name, parent, amount, gres, users)
-    return BudgetTree("c", nodes)
 
 
 @given(trees(), trees(), st.sampled_from([0.0, 1.5]))

@@ -131,8 +131,8 @@ def test_the_table(lua, path, case):
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_the_gpus_of_the_table(hook, case):
     if "gpus" in case["expect"]:
-        fields = hook.logic.fields(hook.table(case["job_desc"]), None)
-        assert dict(hook.logic.read(fields).gpus.items()) == case["expect"]["gpus"]
+        request = hook.logic.read(hook.table(case["job_desc"]), hook.table({}))
+        assert dict(request.gpus.items()) == case["expect"]["gpus"]
 
 
 # --- drawn requests: Lua says what Python says

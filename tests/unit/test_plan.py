@@ -3,7 +3,9 @@
 from dataclasses import replace
 
 import pytest
+import slurmdbd_model as model
 from hypothesis import given
+from sync_budgets import LAB, POLICY, WEEK, node, plan, tree, trees
 
 from slurm_budget.core import guard
 from slurm_budget.core import plan as plans
@@ -14,8 +16,6 @@ from slurm_budget.errors import BadInput, Refused, StalePlan
 from slurm_budget.render import plan as render
 from slurm_budget.state.budget import Amount, BudgetTree
 from slurm_budget.state.slurm import SlurmState
-from tests.unit import slurmdbd_model as model
-from tests.unit.test_desire import LAB, POLICY, WEEK, node, plan, tree, trees
 
 EMPTY = BudgetTree("c")
 
@@ -63,7 +63,7 @@ def test_first_sync_is_never_too_much() -> None:
 def test_too_much_change_is_refused_with_the_numbers() -> None:
     less = tree(*(replace(n, amount=Amount("gpus", 1)) for n in LAB.nodes.values()))
     (said,) = refusals(less, synced())
-    assert "10 QOS, accounts and users that exist would change" in said
+    assert "7 of 9 QOS, accounts and users that exist would change" in said
     assert "allowed 30%" in said
     assert "--max-change" in said
     assert refusals(less, synced(), Overrides(max_change=1.0)) == []
@@ -158,7 +158,7 @@ def test_plain_text_is_grouped_and_gives_reasons() -> None:
 
 
 def test_nothing_to_do_is_one_line() -> None:
-    assert render.plain(plan(LAB, synced())) == ("cluster c: nothing to do, 10 as the budgets say")
+    assert render.plain(plan(LAB, synced())) == ("cluster c: nothing to do, 9 as the budgets say")
 
 
 def test_markdown_shows_old_and_new() -> None:

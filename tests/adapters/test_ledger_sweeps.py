@@ -1,0 +1,102 @@
+"""What sweeps keep: every step is there when the call returns; one holder of the lease."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from slurm_budget.errors import BadInput
+from slurm_budget.ledger.store import Brake, Ledger, Sweep
+
+from .conftest import Database
+
+
+def intent(ledger: Ledger, job_id: int = 7, now: int = 10) -> int:
+    return ledger.open_intent(
+        "main",
+        job_id=job_id,
+        run_start=5,
+        victim_account="vision",
+        for_job=8,
+        for_account="language",
+        gpus=4,
+        reason="language is owed 4 GPUs",
+        now=now,
+    )
+
+
+def test_an_intent_goes_its_way(database: Database) -> None:
+    with database.open() as ledger:
+        number = intent(ledger)
+        ledger.advance_intent(number, "signalled", 11, "USR1", grace_until=71)
+    with database.open() as again:
+        (found,) = again.open_intents("main")
+        assert (found.id, found.step, found.detail) == (number, "signalled", "USR1")
+        assert (found.created, found.updated, found.grace_until) == (10, 11, 71)
+        assert (found.victim_account, found.for_account, found.gpus) == ("vision", "language", 4)
+        assert found.open
+        again.advance_intent(number, "requeued", 72)
+        assert again.open_intents("main")[0].grace_until == 71, "kept until another is given"
+        again.advance_intent(number, "done", 80, "pending")
+        assert again.open_intents("main") == []
+        assert again.open_intents("other") == []
+
+
+def test_a_closed_intent_stays_closed(ledger: Ledger) -> None:
+    number = intent(ledger)
+    ledger.advance_intent(number, "left", 11, "it ended by itself")
+    with pytest.raises(BadInput, match="left already"):
+        ledger.advance_intent(number, "requeued", 12)
+    with pytest.raises(BadInput, match="no intent"):
+        ledger.advance_intent(number + 1, "done", 12)
+
+
+def test_intents_of_a_time(ledger: Ledger) -> None:
+    for now in (10, 20, 30):
+        intent(ledger, now, now)
+    assert [one.job_id for one in ledger.intents_since("main", 20)] == [20, 30]
+
+
+def test_sweeps_and_brake(ledger: Ledger) -> None:
+    ledger.record_sweep("main", 5, "nothing to do", 0.25)
+    ledger.record_sweep("other", 6, "1 run makes way", 1.5)
+    assert ledger.last_sweeps(5) == [
+        Sweep(6, "other", "1 run makes way", 1.5),
+        Sweep(5, "main", "nothing to do", 0.25),
+    ]
+    assert ledger.last_sweeps(1, "main") == [Sweep(5, "main", "nothing to do", 0.25)]
+    assert ledger.last_sweeps(1, "nowhere") == []
+    assert ledger.brake("main") is None
+    ledger.set_brake("main", paused=True, author="adm", reason="maintenance", now=7)
+    assert ledger.brake("main") == Brake(True, "adm", "maintenance", 7)
+    ledger.set_brake("main", paused=False, author="adm", reason="", now=8)
+    assert ledger.brake("main") == Brake(False, "adm", "", 8)
+
+
+def test_one_holds_the_lease_and_another_takes_over(ledger: Ledger) -> None:
+    one = ledger.acquire_lease("main", "ctl1", 100, 60)
+    assert one is not None
+    assert ledger.acquire_lease("main", "ctl2", 110, 60) is None
+    assert ledger.acquire_lease("main", "ctl1", 150, 60) == one, "renewed"
+    assert ledger.check_lease("main", one, 209)
+    assert not ledger.check_lease("main", one, 210)
+    two = ledger.acquire_lease("main", "ctl2", 210, 60)
+    assert two is not None
+    assert two > one
+    assert not ledger.check_lease("main", one, 211), "the old holder finds out before it acts"
+    ledger.release_lease("main", two, 220)
+    three = ledger.acquire_lease("main", "ctl1", 221, 60)
+    assert three is not None
+    ledger.release_lease("main", two, 222)
+    assert ledger.check_lease("main", three, 223), "another's lease is left alone"
+
+
+def test_of_many_who_ask_at_once_one_gets_the_lease(database: Database) -> None:
+    database.open().close()
+
+    def ask(number: int) -> int | None:
+        with database.open(create=False) as ledger:
+            return ledger.acquire_lease("main", f"ctl{number}", 100, 60)
+
+    with ThreadPoolExecutor(8) as pool:
+        tokens = list(pool.map(ask, range(8)))
+    assert [token for token in tokens if token is not None] == [1]
