@@ -125,6 +125,8 @@ class Playground:
             "SLURM_CONF": str(self.conf),
             "SBUDGET_CONFIG": str(self.config),
             "LC_ALL": "C.UTF-8",
+            "TZ": "UTC",
+            "SLURM_TIME_FORMAT": "%s",
         }
 
     def _run(self, argv: Sequence[str], *, env: dict[str, str] | None = None) -> Done:

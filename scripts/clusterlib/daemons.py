@@ -20,6 +20,7 @@ class Cluster:
     def __init__(self, layout: Layout, state: State, timeout: float = 60):
         self.layout, self.state = layout, state
         self.timeout = timeout
+        self.said: list[str] = []  # what the last tool that ran wrote to stderr
         # A clean environment: SLURM_*, SQUEUE_FORMAT and the like change what the tools do.
         self.env = {"PATH": PATH, "LANG": "C.UTF-8", "SLURM_CONF": str(layout.slurm_conf)}
 
@@ -28,7 +29,7 @@ class Cluster:
     def run(self, *argv: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
         """Run one of Slurm's tools against this cluster.  A hanging tool counts as failed (124)."""
         try:
-            return subprocess.run(
+            done = subprocess.run(
                 argv,
                 env=self.env,
                 stdin=subprocess.DEVNULL,
@@ -38,7 +39,9 @@ class Cluster:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return subprocess.CompletedProcess(argv, 124, "", f"no answer in {timeout:.0f} s")
+            done = subprocess.CompletedProcess(argv, 124, "", f"no answer in {timeout:.0f} s")
+        self.said = done.stderr.strip().splitlines()
+        return done
 
     def must(self, *argv: str) -> str:
         done = self.run(*argv)
@@ -153,7 +156,7 @@ class Cluster:
 
     def failure(self, name: str) -> ClusterError:
         """What to say about a daemon that does not come up: its log, and the last lines of it."""
-        verb = "does not answer" if self.state.alive(name) else "has ended"
+        waited = f"does not answer after {self.timeout:.0f} s"
         stem = name.replace(":", "-")
         tails = []
         for path in (self.layout.log / f"{stem}.log", self.layout.log / f"{stem}.out"):
@@ -161,9 +164,11 @@ class Cluster:
             if text.strip():
                 tails = [str(path), *text.strip().splitlines()[-8:]]
                 break
+        # A fault in slurm.conf, for one, is told by the tool that asked and not in the log.
+        asked = "\nasked, it said:\n" + "\n".join(self.said[-4:]) if self.said else ""
         return ClusterError(
-            f"{name} {verb} after at most {self.timeout:.0f} s",
-            where="\n".join(tails) or str(self.layout.log),
+            f"{name} {waited if self.state.alive(name) else 'has ended'}",
+            where="\n".join(tails or [str(self.layout.log)]) + asked,
             mend="read the log; then `scripts/cluster down` and `up` again "
             "(--timeout gives a slow machine more time)",
         )

@@ -22,6 +22,7 @@ from .state import Spec, State, load
 
 def up(layout: Layout, spec: Spec, files: dict[str, Path], *, yes: bool, timeout: float) -> None:
     packages.ensure(yes)
+    _need_address()
     _make_root(layout)
     with locked(layout):
         state = load(layout) or State(spec)
@@ -33,6 +34,9 @@ def up(layout: Layout, spec: Spec, files: dict[str, Path], *, yes: bool, timeout
             )
         if state.phase == "ready" and not state.missing():
             say(f"cluster {spec.name} is up already ({layout.root})")
+            if state.stopped:
+                names = " ".join(state.stopped)
+                say(f"  stopped on purpose; to end that: scripts/cluster start {names}")
             return
         # 128 slurmd discover the machine at the same time: give each node its share of patience.
         cluster = Cluster(layout, state, timeout + spec.nodes)
@@ -45,6 +49,18 @@ def up(layout: Layout, spec: Spec, files: dict[str, Path], *, yes: bool, timeout
     say(f"  to use it:  export SLURM_CONF={layout.slurm_conf}")
 
 
+def _need_address() -> None:
+    """Slurm resolves names with AI_ADDRCONFIG: nothing, not even 127.0.0.1, without a network."""
+    try:
+        socket.getaddrinfo("127.0.0.1", None, socket.AF_INET, flags=socket.AI_ADDRCONFIG)
+    except socket.gaierror:
+        raise ClusterError(
+            "this machine has no IPv4 address but 127.0.0.1, and Slurm wants one",
+            where="ip addr",
+            mend="give it one; a container must not run with --network none",
+        ) from None
+
+
 def _make_root(layout: Layout) -> None:
     root = layout.root
     if root.exists() and not layout.is_ours and any(root.iterdir()):
@@ -53,14 +69,15 @@ def _make_root(layout: Layout) -> None:
             mend="take an empty or a new folder: `down` will remove all of it",
             code=2,
         )
-    root.mkdir(mode=0o755, parents=True, exist_ok=True)
-    layout.marker.write_text("This folder was made by scripts/cluster; `down` removes it.\n")
-    for folder in [root, *root.parents]:
-        if not folder.stat().st_mode & stat.S_IXOTH:
+    for folder in root.parents:
+        if folder.exists() and not folder.stat().st_mode & stat.S_IXOTH:
             raise ClusterError(
                 f"the folder {folder} is closed to other users, who must read slurm.conf below it",
                 mend="take a --dir that everybody may enter, or: chmod o+x " + str(folder),
             )
+    root.mkdir(parents=True, exist_ok=True)
+    root.chmod(0o755)
+    layout.marker.write_text("This folder was made by scripts/cluster; `down` removes it.\n")
 
 
 def _prepare(cluster: Cluster, files: dict[str, Path]) -> None:

@@ -169,21 +169,16 @@ class Reader:
             )
         )
 
-        def cell(cells: list[str], at: int | None) -> str:
-            return "" if at is None else cells[at]
-
         def make(cells: list[str]) -> Run | None:
             began = rows.moment(cells[start], "Start")
             word = rows.state(cells[state])
-            if began is None or "." in cells[raw]:
+            if began is None or "." in cells[raw] or word == "PENDING":
                 return None
             job_id = rows.number(cells[raw], "JobIDRaw")
             ended = rows.moment(cells[end], "End")
-            if word == "PENDING":
-                return None
             if ended is not None and ended < began:
                 raise Unusable(f"it ends {began - ended} s before it starts")
-            took = rows.seconds(cell(cells, elapsed), "ElapsedRaw") if elapsed is not None else None
+            took = None if elapsed is None else rows.seconds(cells[elapsed], "ElapsedRaw")
             if took is not None and took < 0:
                 raise Unusable(f"ElapsedRaw {took} is below zero")
             if suspended is not None:
@@ -192,24 +187,24 @@ class Reader:
                 idle = 0 if took is None or ended is None else max(ended - began - took, 0)
             if idle < 0:
                 raise Unusable(f"Suspended {idle} is below zero")
+            asked = None if submit is None else rows.moment(cells[submit], "Submit")
             in_qos = cells[qos]
             return Run(
                 cells[cluster] if cluster is not None else self._cluster,
                 job_id,
                 began,
                 ended,
-                (rows.moment(cell(cells, submit), "Submit") if submit is not None else None)
-                or began,
+                began if asked is None else asked,
                 cells[user],
                 cells[account].lower(),
                 in_qos,
-                cell(cells, partition),
+                "" if partition is None else cells[partition],
                 word,
                 rows.gpus(cells[alloc]),
-                rows.number(cell(cells, nodes) or "0", "NNodes"),
+                0 if nodes is None else rows.number(cells[nodes] or "0", "NNodes"),
                 idle,
                 rows.class_of(in_qos),
-                rows.min_runtime(cells[comment]) if comment is not None else None,
+                None if comment is None else rows.min_runtime(cells[comment]),
             )
 
         return make

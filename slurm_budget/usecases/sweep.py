@@ -86,7 +86,8 @@ def decide(world: World, ledger: Ledger, policy: SweepPolicy) -> Decision:
     going = ledger.open_intents(world.cluster)
     touched = {i.job_id: i.updated for i in recent if i.step in ("requeued", "done")}
     touched |= {intent.job_id: world.now for intent in going}
-    served = {i.for_job: i.updated for i in recent + going if i.for_job and i.step != "left"}
+    # runs that are going count as space below, so a set that was cut short by a kill is completed
+    served = {i.for_job: i.updated for i in recent if i.for_job and i.step in ("requeued", "done")}
     funded = {retag.job.id for retag in found.retags if retag.class_ == "preemptible"}
     jobs = [job for job in world.jobs if job.id not in funded]
     asked = owed.owed(jobs, world.nodes, served, policy, world.now)
