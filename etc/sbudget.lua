@@ -29,6 +29,7 @@ local now         -- epoch seconds of the call that is being answered
 local state = {
     header = nil,            -- first line of the snapshot that `facts` is of
     facts = nil,             -- see M.snapshot
+    file = nil,              -- the snapshot, open while a call is answered
     made = {}, sums = {},    -- promises since then: {at, {budget = GPU-ms}}, and their sums
     complained = nil,        -- when trouble was last logged, and how often not since
     kept_quiet = 0,
@@ -49,6 +50,7 @@ end
 function M.guarded(work, job_desc, job_rec, part_list, uid)
     now = settings.clock and settings.clock() or os.time()
     local fine, answer = pcall(work, job_desc, job_rec, part_list, uid)
+    M.close_snapshot()
     if fine then return answer end
     pcall(M.complain, "a job passes as it is: " .. tostring(answer))
     pcall(function()
@@ -851,15 +853,14 @@ end
 
 ----------------------------------------------------------------- the snapshot
 
--- What the sweep published: {policy, observed_at, file, and what was found in it so far}; nil when
--- it cannot be read. As long as the first line is the same, nothing else is read again.
+-- What the sweep published: {policy, observed_at, and what was found in it so far}; nil when it
+-- cannot be read. As long as the first line is the same, nothing else is read again.
 function M.snapshot()
+    if state.file then return state.facts end
     local file, reason = io.open(settings.snapshot, "rb")
-    if file and state.header and file:read(#state.header) == state.header then
-        file:close()
-        return state.facts
-    end
-    if state.facts then state.facts.file:close() end
+    -- Open for this one call: what goes with an old snapshot is for the sweep to wait for.
+    state.file = file
+    if file and state.header and file:read(#state.header) == state.header then return state.facts end
     state.header, state.facts = nil, nil
     if file then
         local fine, facts, header = pcall(M.read_snapshot, file)
@@ -868,14 +869,19 @@ function M.snapshot()
             M.drop_promises(facts.observed_at)
             return facts
         end
-        file:close()
         reason = settings.snapshot .. " " .. tostring(facts)
     end
     M.complain("no usable snapshot: " .. tostring(reason))
     return nil
 end
 
--- The file stays open: its lines are looked up later, and a new snapshot is a new file.
+function M.close_snapshot()
+    if state.file then
+        state.file:close()
+        state.file = nil
+    end
+end
+
 function M.read_snapshot(file)
     local chunk = M.chunk(file, 0, PAGE)
     local header = string.match(chunk, "^([^\n]*\n)")
@@ -886,7 +892,7 @@ function M.read_snapshot(file)
     if file:seek("end") ~= size or not string.find(M.chunk(file, size - 24, 24), "\nend\t%d+\n$") then
         error("is cut off", 0)
     end
-    local facts = { file = file, accounts = {}, users = {}, has_users = {}, observed_at = M.whole(head[3]) }
+    local facts = { accounts = {}, users = {}, has_users = {}, observed_at = M.whole(head[3]) }
     facts.policy, facts.first = M.policy(file, #header)
     facts.last = size - 1
     return facts, header
@@ -1005,7 +1011,7 @@ end
 function M.line(kind, name, user)
     if string.find(name, "[\t\n]") or user and string.find(user, "[\t\n]") then return nil end
     local start = kind .. "\t" .. name .. "\t" .. (user and user .. "\t" or "")
-    local file, low, high = state.facts.file, state.facts.first, state.facts.last
+    local file, low, high = state.file, state.facts.first, state.facts.last
     while high - low > PAGE do
         local middle = low + M.div(high - low, 2)
         local chunk = M.chunk(file, middle, LONGEST_LINE)

@@ -11,35 +11,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from playground import Playground
+from story import ANA, BEN, BUDGETS, CLEO, SETTINGS
 
 NEEDED = ("slurmctld", "slurmdbd", "slurmd", "munged", "mariadbd", "sbatch")
-ANA, BEN, CLEO = "sbtest-ana", "sbtest-ben", "sbtest-cleo"
-
-BUDGETS = f"""\
-cluster: {{name}}
-accounts:
-  institute:
-    gpus: 32
-    accounts:
-      vision:   {{{{gpus: 16, users: [{ANA}]}}}}
-      language: {{{{gpus: 15, users: [{BEN}]}}}}
-      robotics: {{{{gpus: 1,  users: [{CLEO}]}}}}
-"""
-
-SETTINGS = """
-    [window]
-    length = "10min"
-    [jobs]
-    min_runtime = "10s"
-    [qos]
-    preempt_exempt_time = "4s"
-    grace_time = "0s"
-    [sweep]
-    patience = "0s"
-    grace = "2s"
-    margin = 0.01
-    cooldown = "60s"
-"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -82,4 +56,3 @@ def site(playground: Playground) -> Iterator[Playground]:
     playground.wait("slurmctld", lambda: "UP" in playground.slurm("scontrol", "ping", code=None))
     playground.slurm("scancel", "--partition=gpu", code=None)
     playground.wait("an empty queue", lambda: not playground.slurm("squeue", "-h", "-a").strip())
-

@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ANA, BEN
 from playground import Playground
+from story import ANA, BEN
 
 DRIVER = Path(__file__).with_name("killed_sweep.py")
 STEPS = ["planned", "after-signal", "signalled", "after-requeue", "requeued"]

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import ANA, BEN, CLEO
 from playground import Playground
+from story import ANA, BEN, CLEO
 
 from slurm_budget.core import snapshot as codec
 from slurm_budget.ledger.store import Ledger
@@ -29,7 +29,9 @@ def test_sync_twice_does_nothing_the_second_time(site: Playground) -> None:
 
 def test_slurm_shows_the_figures_of_the_budget_file(site: Playground) -> None:
     rows = table(
-        site, "sacctmgr", "-nP", "show", "assoc", "format=account,user,parentname,share,qos,defaultqos"
+        site,
+        *("sacctmgr", "-nP", "show", "assoc"),
+        "format=account,user,parentname,share,qos,defaultqos",
     )
     shares = {name: int(rows[name][1]) for name in ("vision", "language", "robotics")}
     assert shares["vision"] * 15 == shares["language"] * 16

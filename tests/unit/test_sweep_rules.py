@@ -89,7 +89,7 @@ def test_the_fast_lane_is_there_when_the_rest_is_spent() -> None:
         4,
         gpus={"h100": 1},
         time_limit=86400,
-        admin_comment="sbudget:1:c=preemptible:a=funded:m=60:w=budget",
+        admin_comment=str(Marker("preemptible", "funded", 60, "budget")),
     )
     assert decide([long], left=0) == {4: "budget"}
 
@@ -117,7 +117,8 @@ def test_a_funded_job_keeps_its_verdict_when_another_user_falls_behind() -> None
 def test_accounts_without_budget_are_not_funded_and_the_retag_says_so() -> None:
     found = verdicts(
         [job(1, account="free", qos="funded-free")], TREE,
-        {name: standing(name, None if name == "free" else HOUR) for name in TREE.nodes}, {}, {}, POLICY,
+        {name: standing(name, None if name == "free" else HOUR) for name in TREE.nodes},
+        {}, {}, POLICY,
     )  # fmt: skip
     assert found.why == {1: "account"}
     assert [(r.job.id, r.qos, r.why) for r in found.retags] == [(1, "preemptible", "account")]

@@ -1,0 +1,148 @@
+"""The command-line port: what Slurm's replies mean. Replies recorded from Slurm 22.05."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm_budget.errors import SlurmUnreachable
+from slurm_budget.slurm import actions, nodes, squeue
+from slurm_budget.slurm.command import Commands, Reply, checked
+
+S = squeue.SEPARATOR
+RUNNING = [
+    *("8", "4_0", "ana", "Vision", "gpu", "preemptible", "RUNNING", "None"),
+    *("1795975422", "1795975422", "1795975423", "1796580223", "7-00:00:00"),
+    *("cpu=2,node=2,billing=8,gres/gpu=12", "gres:gpu:h100:6", "n[3-4]", "2", "2", "1"),
+    *("1", "1", "4", "N/A", "0", "(null)", "(null)", "OK", "(null)"),
+]
+ARRAY = [
+    *("4", "4_[1-9%2]", "ana", "vision", "gpu,big", "preemptible", "PENDING", "Resources"),
+    *("1795975422", "1795975422", "1796580223", "1797185023", "UNLIMITED"),
+    *("cpu=2,mem=2000000M,node=2,billing=8,gres/gpu=8", "gres:gpu:4", "", "2", "2", "33333"),
+    *("0", "1", "4", "N/A", "0", "(null)", "a&b", "NO", 'JS1:x|"y"\nsecond line'),
+]
+
+
+def text(*rows: list[str]) -> str:
+    return "".join(S.join(row) + S + "\n" for row in rows)
+
+
+def test_squeue_reads_running_and_waiting_jobs() -> None:
+    run, array = (squeue.job(row) for row in squeue.records(text(RUNNING, ARRAY)))
+    assert (run.id, run.array, run.account, run.gpus) == (8, 4, "vision", {"h100": 12})
+    assert run.gpus_on == {"n3": 6, "n4": 6}
+    assert (run.start, run.time_limit, run.requeue, run.reason) == (1795975423, 604800, True, "")
+    assert (array.tasks, array.at_once, array.partitions) == (9, 2, ("gpu", "big"))
+    assert (array.start, array.nodes, array.time_limit) == (None, (), None)
+    assert (array.exclusive, array.features, array.per_node) == (True, "a&b", 4)
+    assert array.admin_comment == 'JS1:x|"y"\nsecond line'
+
+
+def test_squeue_cut_off_in_the_middle_is_no_short_queue() -> None:
+    whole = text(RUNNING, ARRAY)
+    for end in range(1, len(whole) - 1):
+        cut = whole[:end]
+        if cut == text(RUNNING) or cut == text(RUNNING).rstrip("\n"):
+            continue
+        with pytest.raises(SlurmUnreachable, match="middle of a job"):
+            list(squeue.records(cut))
+
+
+@given(st.lists(st.text(st.characters(blacklist_characters=S, codec="utf-8")), max_size=5))
+def test_whatever_stands_in_admin_comment_shifts_nothing(comments: list[str]) -> None:
+    rows = [[*RUNNING[:-1], comment] for comment in comments]
+    found = list(squeue.records(text(*rows)))
+    assert [row["admin_comment"] for row in found] == comments
+    assert all(row["JobID"] == "8" for row in found)
+
+
+def test_uneven_shares_come_from_scontrol_and_job_names_cannot_forge_them() -> None:
+    reply = """\
+JobId=2 JobName=evil
+     Nodes=n9 CPU_IDs=0 Mem=0 GRES=gpu:h100:99(IDX:0-98)
+   UserId=ana(1005) GroupId=root(0)
+   JOB_GRES=gpu:h100:12
+     Nodes=n2 CPU_IDs=0 Mem=0 GRES=gpu:h100:8(IDX:0-7)
+     Nodes=n[3-4] CPU_IDs=0 Mem=0 GRES=gpu:h100:2(IDX:0-1)
+   MinCPUsNode=1 MinMemoryNode=0
+     Nodes=n7 CPU_IDs=0 Mem=0 GRES=gpu:h100:1(IDX:0)
+"""
+    assert squeue.gpus_by_node(reply) == {2: {"n2": 8, "n3": 2, "n4": 2}}
+
+
+def test_nodes_with_flags_and_reasons() -> None:
+    line = (
+        "NodeName=n1 Arch=x86_64 CPUAlloc=1 CPUEfctv=64 CPUTot=64 ActiveFeatures=a,b "
+        "Gres=gpu:h100:8 State=MIXED+DRAIN Partitions=gpu,big  CfgTRES=cpu=64,gres/gpu=8 "
+        "AllocTRES=cpu=1,gres/gpu=3 Reason=fan State=IDLE Gres=gpu:h100:99 [root@now]"
+    )
+    (node,) = nodes.parse(line + "\n\n")
+    assert (node.state, node.flags, node.usable) == ("MIXED", {"DRAIN"}, False)
+    assert (node.gpus, node.gpus_used, node.partitions) == ({"h100": 8}, 3, ("gpu", "big"))
+    assert nodes.parse(line.replace("MIXED+DRAIN", "IDLE*"))[0].usable is False
+    assert nodes.parse(line.replace("MIXED+DRAIN", "IDLE"))[0].usable is True
+
+
+def reply(code: int = 0, out: str = "", err: str = "") -> Reply:
+    return Reply(("scontrol", "requeue"), code, out, err, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("code", "err", "outcome"),
+    [
+        (0, "", "done"),
+        (1, "Invalid job id specified", "gone"),
+        (1, "slurm_update error: Job is no longer pending execution", "gone"),
+        (1, "Job has already finished for job 7", "gone"),
+        (1, "Requested operation is presently disabled for job 1", "refused"),
+        (1, "Only batch jobs are accepted or processed for job 3", "refused"),
+        (1, "Access/permission denied", "refused"),
+        (1, "Invalid qos specification", "refused"),
+        (1, "Unable to contact slurm controller (connect failure)", "unreachable"),
+        (1, "something new", "failed"),
+        (0, "something on stderr", "failed"),
+        (1, "", "failed"),
+    ],
+)
+def test_what_an_answer_to_a_deed_means(code: int, err: str, outcome: str) -> None:
+    assert actions.read(reply(code, err=err)).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        reply(1, err="sacct: error: slurm_persist_conn_open: Connection refused"),
+        reply(0, err="sacctmgr: error: Problem talking to the database: Connection refused"),
+        reply(1),
+    ],
+)
+def test_an_unreachable_source_is_never_an_empty_one(answer: Reply) -> None:
+    with pytest.raises(SlurmUnreachable):
+        checked(answer)
+
+
+def test_empty_output_is_refused_where_there_must_be_something() -> None:
+    assert checked(reply()) == ""
+    with pytest.raises(SlurmUnreachable, match="answered nothing"):
+        checked(reply(), silent_ok=False)
+
+
+def test_the_callers_environment_does_not_change_slurms_output(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SQUEUE_FORMAT", "%i")
+    monkeypatch.setenv("SLURM_TIME_FORMAT", "relative")
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    done = Commands().run("env")
+    assert "SQUEUE_FORMAT" not in done.out
+    assert "SLURM_TIME_FORMAT=%s" in done.out
+    assert "TZ=UTC" in done.out
+
+
+def test_missing_and_slow_commands_say_so(tmp_path: Path) -> None:
+    with pytest.raises(SlurmUnreachable, match="not there"):
+        Commands(bin=tmp_path).run("squeue")
+    with pytest.raises(SlurmUnreachable, match="did not answer within"):
+        Commands(timeout=0.05).run("sleep", "5")
