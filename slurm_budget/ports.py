@@ -1,11 +1,11 @@
 """What the use cases need from the world, as protocols. Adapters below implement them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from slurm_budget.core.plan import Change
 from slurm_budget.state.jobs import Deed, Job, Node
-from slurm_budget.state.slurm import SlurmState, Transaction, WriteReport
+from slurm_budget.state.slurm import Qos, SlurmState, Transaction, WriteReport
 
 
 class JobPort(Protocol):
@@ -38,4 +38,5 @@ class AssociationPort(Protocol):
         progress: Callable[[int], None],
         stop: Callable[[], bool],
     ) -> WriteReport: ...
+    def lagging(self, qos: Iterable[Qos]) -> Mapping[str, str]: ...
     def transactions(self, cluster: str, since: int) -> list[Transaction]: ...

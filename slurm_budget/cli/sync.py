@@ -200,7 +200,7 @@ def _apply(
     _say(outcome, as_json)
     if outcome.stopped == "interrupted":
         return int(Exit.INTERRUPTED)
-    if outcome.failed or outcome.stopped:
+    if outcome.failed or outcome.stopped or outcome.late:
         return int(Exit.PARTLY if outcome.applied else Exit.FAILED)
     return None
 

@@ -136,7 +136,7 @@ def _shared(wanted: list[Wanted], state: SlurmState, policy: QosPolicy) -> list[
     mine = [item.name for item in wanted if item.kind == "qos" and item.name != policy.preemptible]
     return [
         f"{name} is used by cluster {', '.join(state.elsewhere[name])} too: QOS are shared by all"
-        " clusters of a slurmdbd, so give one of them another qos.funded_prefix"
+        " clusters of a slurmdbd, so its limit must suit both, or one account needs another name"
         for name in mine
         if name in state.elsewhere
     ]

@@ -117,6 +117,14 @@ def outcome_lines(outcome: Outcome) -> Iterator[Line]:
     yield ("red" if outcome.failed or outcome.stopped else "green"), sentence
     for change, why in outcome.failed:
         yield "red", f"  {change.title}: {why}"
+    for name, has in outcome.late.items():
+        yield (
+            "red",
+            (
+                f"  QOS {name}: slurmdbd has the new limit, slurmctld still goes by {has};"
+                " it reads all again when it is restarted"
+            ),
+        )
     if outcome.stopped:
         yield "red", f"  stopped: {outcome.stopped}; sync again to finish"
 
@@ -129,6 +137,7 @@ def outcome_json(outcome: Outcome) -> str:
             "failed": [{**asdict(change), "reason": why} for change, why in outcome.failed],
             "left": [asdict(change) for change in outcome.left],
             "stopped": outcome.stopped,
+            "late": dict(outcome.late),
         },
         indent=1,
     )

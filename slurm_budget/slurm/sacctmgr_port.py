@@ -1,16 +1,16 @@
 """The slurmdbd port by sacctmgr; implements ports.AssociationPort."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
 from slurm_budget.core.adopt import AccountInfo
 from slurm_budget.core.plan import Change
 from slurm_budget.errors import SlurmUnreachable
-from slurm_budget.slurm import sacctmgr, sacctmgr_apply, squeue, transactions, versions
+from slurm_budget.slurm import assoc_mgr, sacctmgr, sacctmgr_apply, squeue, transactions, versions
 from slurm_budget.slurm.command import Commands, checked
 from slurm_budget.slurm.port import CommandSlurm
-from slurm_budget.state.slurm import SlurmState, Transaction, WriteReport
+from slurm_budget.state.slurm import Qos, SlurmState, Transaction, WriteReport
 from slurm_budget.text import durations
 
 
@@ -88,6 +88,10 @@ class Sacctmgr:
     ) -> WriteReport:
         """Carry out `changes`; see sacctmgr_apply."""
         return sacctmgr_apply.write(self.commands, changes, state, self.version, progress, stop)
+
+    def lagging(self, qos: Iterable[Qos]) -> Mapping[str, str]:
+        """QOS whose GPU limit slurmctld does not know yet, with what it has instead."""
+        return assoc_mgr.lagging(self.commands, qos)
 
     def transactions(self, cluster: str, since: int) -> list[Transaction]:
         """What was changed in slurmdbd since an epoch second, by whom; oldest first."""

@@ -1,7 +1,7 @@
 """observe -> desire -> diff -> guard -> apply -> observe again -> must be empty."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from slurm_budget.core import drift, guard
 from slurm_budget.core import plan as plans
@@ -19,12 +19,14 @@ from slurm_budget.text import tres
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How a sync went. `applied` took; `failed` did not, with what Slurm said or how it looks now;
-    `left` were not tried, and `stopped` says why (empty: it went through)."""
+    `left` were not tried, and `stopped` says why (empty: it went through). `late` are QOS
+    whose limit slurmdbd has and slurmctld does not know, with what it has instead."""
 
     applied: tuple[Change, ...] = ()
     failed: tuple[tuple[Change, str], ...] = ()
     left: tuple[Change, ...] = ()
     stopped: str = ""
+    late: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,8 @@ def apply_plan(
     if not prepared.plan:
         return Outcome()
     report = slurm.write(prepared.plan.changes, prepared.state, progress, stop)
-    after = prepare(slurm, prepared.tree, settings, now).plan
+    seen = prepare(slurm, prepared.tree, settings, now)
+    after = seen.plan
     still = {change.key: change for change in after.changes}
     planned = {change.key: change for change in prepared.plan.changes}
     applied, failed, left = [], [], []
@@ -195,7 +198,9 @@ def apply_plan(
         for key, change in still.items()
         if key not in planned
     ]
-    return Outcome(tuple(applied), tuple(failed), tuple(left), report.stopped)
+    touched = [c.name for c in applied if c.kind == "qos" and c.value("grptres") is not None]
+    late = slurm.lagging([seen.state.qos[name] for name in touched])
+    return Outcome(tuple(applied), tuple(failed), tuple(left), report.stopped, late)
 
 
 def _why(key: RowKey, now: Change, said: str) -> str:

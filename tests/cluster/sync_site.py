@@ -30,7 +30,7 @@ class Site:
 
     def reset(self) -> None:
         """No accounts, no QOS of ours, an empty ledger."""
-        self.play.slurm("scancel", "--state=PENDING,RUNNING", "--partition=gpu", code=None)
+        self.play.slurm("scancel", "--partition=gpu", code=None)
         self.play.wait("an empty queue", lambda: not self.play.slurm("squeue", "-h", "-a").strip())
         # A default account cannot be deleted before the user is.
         users = {row[0] for row in self.show("user")} - {"", "root"}
