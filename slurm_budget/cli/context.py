@@ -44,10 +44,10 @@ class Context:
         return CommandSlurm(self.commands)
 
     def source(self, cluster: str) -> "Source":
-        """Where runs come from: sacct, or slurmdbd's own tables where the settings say so."""
-        from slurm_budget.slurm import sacct
+        """Where runs of the cluster come from: sacct, or slurmdbd's own tables."""
+        from slurm_budget.cli.sources import source_of
 
-        return lambda since, until: sacct.runs(self.commands, cluster, since, until)
+        return source_of(self)
 
     @cached_property
     def cluster(self) -> str:
