@@ -128,16 +128,30 @@ function M.decide(request)
     if not job.requeueable and job.limit > job.min_runtime then
         return M.preemptible(job, "requeue", M.say_unrequeueable(job))
     end
-    return M.by_budget(job, account.qos, M.rooms(job, account))
+    return M.by_budget(job, account)
 end
 
-function M.by_budget(job, qos, rooms)
-    local tight, never = rooms[1], nil
-    for _, room in ipairs(rooms) do
-        if room.slack < tight.slack then tight = room end
-        if never == nil and room.slack < 0 and room.cost > room.facts.budget then never = room end
+function M.by_budget(job, account)
+    local tight, never, why, promise = nil, nil, "fits", {}
+    local all = M.cost(job, job.rate)
+    for _, facts in ipairs(M.budgets(job, account)) do
+        local cost = all
+        if facts.gres ~= GPU then cost = M.cost(job, M.rate(job.gpus, job.policy.weights, facts.gres)) end
+        -- A budget above that counts none of its GPUs does not bound it.
+        if cost > 0 or facts == account then
+            local spent = state.sums[facts.key] or 0
+            local left = (job.small and facts.fast or facts.balance) - spent
+            if cost > facts.balance - spent then why = "fast" end
+            if cost > 0 then promise[facts.key] = cost end
+            if tight == nil or left - cost < tight.slack then
+                tight = { facts = facts, left = left, cost = cost, slack = left - cost }
+            end
+            if never == nil and left < cost and cost > facts.budget then
+                never = { facts = facts, cost = cost }
+            end
+        end
     end
-    if tight.slack >= 0 then return M.funded(job, qos, rooms, tight) end
+    if tight.slack >= 0 then return M.funded(job, account.qos, why, tight, promise) end
     local exhausted = job.policy.on_exhausted
     if never then
         if exhausted == "reject" then return M.rejected(job, "never", M.say_never("rejected", never)) end
@@ -184,12 +198,7 @@ function M.preemptible(job, why, lines)
     }
 end
 
-function M.funded(job, qos, rooms, tight)
-    local why, promise = "fits", {}
-    for _, room in ipairs(rooms) do
-        if room.cost > room.balance then why = "fast" end
-        if room.cost > 0 then promise[room.facts.key] = room.cost end
-    end
+function M.funded(job, qos, why, tight, promise)
     local lines = { why == "fits" and M.say_funded(job, tight) or M.say_fast_lane(job, tight) }
     return {
         class = "funded", why = why, changes = M.changes(job, "funded", why, qos),
@@ -277,36 +286,25 @@ function M.node_gpus(request, policy)
     return fewest or 0, most or 0
 end
 
--- Every budget that the job must fit: the user's own, the account's, and those above that count
--- GPUs of its type.
-function M.rooms(job, account)
-    local rooms = {}
-    if M.has_users(account.name) then
-        local own = M.user(account.name, M.text(job.request.desc.user_name))
-        if own then
-            M.add_room(rooms, job, own, account.gres, false)
-        end
-    end
-    local at, depth = account, 0
-    while at and depth < DEEPEST do
-        if at.qos ~= "" then
-            M.add_room(rooms, job, at, at.gres, at == account)
-        end
-        at, depth = at.parent and M.account_by_name(at.parent), depth + 1
-    end
-    return rooms
+-- Every budget that the job must fit: the user's own, the account's, and those above.
+function M.budgets(job, account)
+    local own = M.has_users(account.name) and M.user(account, M.text(job.request.desc.user_name))
+    if not own then return M.chain(account) end
+    local out = { own }
+    for _, facts in ipairs(M.chain(account)) do out[#out + 1] = facts end
+    return out
 end
 
-function M.add_room(rooms, job, facts, gres, always)
-    local rate = gres == GPU and job.rate or M.rate(job.gpus, job.policy.weights, gres)
-    local cost = M.times(M.times(rate, job.min_runtime), job.request.at_once)
-    if cost == 0 and not always then return end
-    local spent = state.sums[facts.key] or 0
-    local balance = facts.balance - spent
-    local left = job.small and facts.fast - spent or balance
-    rooms[#rooms + 1] = {
-        facts = facts, left = left, balance = balance, cost = cost, slack = left - cost,
-    }
+function M.chain(account)
+    if account.chain == nil then
+        account.chain = {}
+        local at, depth = account, 0
+        while at and depth < DEEPEST do
+            if at.qos ~= "" then account.chain[#account.chain + 1] = at end
+            at, depth = at.parent and M.account_by_name(at.parent), depth + 1
+        end
+    end
+    return account.chain
 end
 
 function M.only_type(gres)
@@ -331,6 +329,10 @@ function M.rate(gpus, weights, gres)
     if only then gpus = { [only] = (gpus[only] or 0) + (only ~= "" and gpus[""] or 0) } end
     for kind, count in pairs(gpus) do total = total + count * (weights[kind] or 1000) end
     return math.min(total, MOST)
+end
+
+function M.cost(job, rate)
+    return M.times(M.times(rate, job.min_runtime), job.request.at_once)
 end
 
 function M.times(a, b)
@@ -599,24 +601,24 @@ end
 
 -- A number of a 32-bit field: whole, or math.huge for INFINITE; nil where it is not set.
 function M.number(value)
-    if type(value) ~= "number" or value ~= value then return nil end
-    if value < 0 or value > INFINITE or value == NO_VAL then return nil end
-    if value == INFINITE then return math.huge end
+    if value == nil or value == NO_VAL or type(value) ~= "number" then return nil end
+    if not (value >= 0 and value < INFINITE) then
+        return value == INFINITE and math.huge or nil
+    end
     return math.floor(value)
 end
 
 -- The same of a 16-bit field, whose "not set" is another number.
 function M.number16(value)
-    value = M.number(value)
-    if value == 65534 or value == 65535 or value == math.huge then return nil end
-    return value
+    if value == 65534 or value == 65535 or value == INFINITE then return nil end
+    return M.number(value)
 end
 
 -- How many of something: 0, unlimited and absurd numbers are as good as not set.
 function M.count(value)
+    if value == nil or value == NO_VAL then return nil end
     value = M.number(value)
-    if value and value > 0 and value <= MOST_COUNT then return value end
-    return nil
+    return value and value > 0 and value <= MOST_COUNT and value or nil
 end
 
 function M.count16(value)
@@ -813,10 +815,10 @@ function M.gpu_hours(ms, up)
     local parts = ms >= 3600000 and 10 or 1000
     local unit = 3600000 / parts
     local count = math.max(up and -M.div(-ms, unit) or M.div(ms, unit), 0)
-    local rest = count % parts
-    local digits = string.format(parts == 10 and "%01d" or "%03d", rest)
-    digits = string.gsub(digits, "0+$", "")
-    return M.grouped(M.div(count, parts)) .. (digits ~= "" and "." .. digits or "")
+    local whole, rest = M.grouped(M.div(count, parts)), count % parts
+    if rest == 0 then return whole end
+    if parts == 10 then return string.format("%s.%d", whole, rest) end
+    return whole .. "." .. string.gsub(string.format("%03d", rest), "0+$", "")
 end
 
 -- A budget in GPU-hours; made once, since it is said with every job.
@@ -994,11 +996,11 @@ end
 
 -- The budget of a user in an account, nil where they have none of their own.
 function M.user(account, user)
-    local known, key = state.facts.users, account .. "\t" .. user
+    local known, key = state.facts.users, account.name .. "/" .. user
     if known[key] == nil then
-        local f = M.line("U", account, user)
+        local f = M.line("U", account.name, user)
         known[key] = f and {
-            key = account .. "/" .. user, label = user .. "'s budget in " .. account,
+            key = key, label = user .. "'s budget in " .. account.name, gres = account.gres,
             budget = M.whole(f[4]), balance = M.whole(f[5]), fast = M.whole(f[6]),
             back_at = f[7] ~= "" and M.whole(f[7]) or nil,
         } or false

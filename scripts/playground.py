@@ -214,6 +214,11 @@ class Playground:
         )  # fmt: skip
         return [line.split("|") for line in out.splitlines()]
 
+    def last(self, job: int) -> str:
+        """State of a job's last start as the accounting has it; empty while it has none."""
+        found = self.rows(job)
+        return found[-1][1] if found else ""
+
     def wait(
         self, what: str, condition: Callable[[], object], seconds: float = 60, every: float = 0.3
     ) -> None:

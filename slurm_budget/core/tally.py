@@ -90,13 +90,26 @@ class Tally:
 
     def put(self, key: Key, place: int, phase: tuple[int, int, int], rate: int) -> None:
         """Add `rate x phase` to a series of a cell; `place` is 0, 3 or 6."""
-        cell = self.cells.get(key)
-        if cell is None:
-            cell = self.cells[key] = [0] * WIDTH
+        cell = self._cell(key)
         cell[place] += rate * phase[0]
         cell[place + 1] += rate * phase[1]
         cell[place + 2] += rate * phase[2]
+
+    def put_constants(
+        self, key: Key, rate: int, charged: int, funded: int, preemptible: int
+    ) -> None:
+        """Add runs that lie wholly in the window: the seconds of each series (sliding only)."""
+        cell = self._cell(key)
+        cell[0] += rate * charged
+        cell[3] += rate * funded
+        cell[6] += rate * preemptible
+
+    def _cell(self, key: Key) -> list[int]:
+        cell = self.cells.get(key)
+        if cell is None:
+            cell = self.cells[key] = [0] * WIDTH
         self._dirty.add(key)
+        return cell
 
     def load(self, key: Key, cell: list[int]) -> None:
         """Take a cell as it was saved from `cells`."""
@@ -151,29 +164,34 @@ class Tally:
             self._dirty = set(self.cells)
         charge, use = dict(self._shown.charge), dict(self._shown.use)
         now, edge = self.scale.g(self.at), self.scale.g(self.at - self.window.reach)
+        plain = self.window.kind == "sliding"
         stale = self._dirty | self._moving
         self._dirty = set()
         for key in stale:
             cell = self.cells[key]
-            if not any(cell):
+            paid, paid_up, paid_off, whole, whole_up, whole_off, free, free_up, free_off = cell
+            moves = paid_up or paid_off or whole_up or whole_off or free_up or free_off
+            if not moves and not paid and not whole and not free:
                 del self.cells[key]
                 charge.pop(key, None)
                 use.pop(key, None)
                 self._moving.discard(key)
                 continue
-            funded = self._series(cell, 3, now, edge)
-            charge[key] = funded if whole_run else self._series(cell, 0, now, edge)
-            use[key] = funded + self._series(cell, 6, now, edge) * usage_factor // 1000
-            if self.window.kind == "decay" or any(cell[i] for i in (1, 2, 4, 5, 7, 8)):
+            charged = paid + paid_up * now - paid_off * edge
+            funded = whole + whole_up * now - whole_off * edge
+            unpaid = free + free_up * now - free_off * edge
+            if not plain:
+                charged, funded, unpaid = (
+                    self.scale.milliseconds(amount, self.at) for amount in (charged, funded, unpaid)
+                )
+            charge[key] = funded if whole_run else charged
+            use[key] = funded + unpaid * usage_factor // 1000
+            if moves or not plain:
                 self._moving.add(key)
             else:
                 self._moving.discard(key)
         self._shown = Sums(charge, use)
         return self._shown
-
-    def _series(self, cell: list[int], place: int, now: int, edge: int) -> int:
-        amount = cell[place] + cell[place + 1] * now - cell[place + 2] * edge
-        return self.scale.milliseconds(amount, self.at) if amount else 0
 
 
 def tally(

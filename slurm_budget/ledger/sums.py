@@ -25,6 +25,8 @@ from slurm_budget.text import tres
 
 AFRESH = 50_000
 """More new rows than this are quicker counted afresh."""
+FAR = 16
+"""Over more than this part of the window, counting afresh is quicker than moving."""
 SAVE_AFTER = 5_000
 """Runs that may be visited before the cache is written again."""
 
@@ -36,18 +38,26 @@ _COUNTED = ", ".join(
     )
 )
 
-_AFRESH = f"""
-SELECT r.account_id, r.user_id, r.gpus_id, r.funded,
-  SUM((r.counts_until <= :now) * r.counts_until - (r.counts_from > :edge) * r.counts_from),
-  SUM(r.counts_until > :now), SUM(r.counts_from <= :edge),
-  SUM((r.charged_until > :edge) * ((r.charged_until <= :now) * r.charged_until
-      - (r.counts_from > :edge) * r.counts_from)),
-  SUM(r.charged_until > :now), SUM((r.charged_until > :edge) * (r.counts_from <= :edge))
-FROM runs r
-WHERE r.cluster_id = :cluster AND r.counts_until > :edge AND r.counts_from <= :now
-  AND r.counts_until > r.counts_from AND {NOT_REPLACED}
-GROUP BY r.account_id, r.user_id, r.gpus_id, r.funded
+# Runs that lie wholly in the window need two sums each. A `+` keeps the databases from using an
+# index where reading the rows in their order is many times as fast; one packed key sorts faster
+# than three columns.
+_BITS = 21
+_WHOLE = f"""
+SELECT packed, SUM(length * funded), SUM(length * (1 - funded)), SUM(charged) FROM (
+  SELECT (r.account_id << {2 * _BITS}) | (r.user_id << {_BITS}) | r.gpus_id AS packed, r.funded,
+         r.counts_until - r.counts_from AS length, r.charged_until - r.counts_from AS charged
+  FROM runs r
+  WHERE r.id >= :first AND +r.cluster_id = :cluster
+    AND +r.counts_from > :edge AND +r.counts_until <= :now AND {NOT_REPLACED}
+) whole GROUP BY packed
 """
+_CUT = f"""
+SELECT {_COUNTED.format(r="r")} FROM runs r
+WHERE r.id >= :first AND +r.cluster_id = :cluster AND +r.counts_until > :edge
+  AND +r.counts_from <= :now AND (r.counts_from <= :edge OR r.counts_until > :now)
+  AND {NOT_REPLACED}
+"""
+_FIRST = "SELECT MIN(id) FROM runs WHERE cluster_id = :cluster AND counts_until > :edge"
 
 
 @dataclass
@@ -76,6 +86,7 @@ class SumsReader:
         self.connection = connection
         self.names = names
         self.cluster = cluster
+        self._gpu_sets: dict[int, Mapping[str, int]] = {}
 
     def bring_up(
         self, state: Running | None, window: Window, weights: Mapping[str, int], now: int
@@ -87,7 +98,8 @@ class SumsReader:
         if (
             state is None
             or not state.tally.can_move(now)
-            or not state.last_run <= last
+            or state.last_run > last
+            or abs(now - state.tally.at) > window.reach // FAR
             or self._new_rows(state.last_run) > AFRESH
         ):
             return self.afresh(window, weights, now)
@@ -97,8 +109,8 @@ class SumsReader:
         return state
 
     def _last_run(self) -> int:
-        query = select(func.max(table.c.id)).where(table.c.cluster_id == self.cluster)
-        return self.connection.scalar(query) or 0
+        """Of any cluster: it costs nothing, and rows become visible in the order of their ids."""
+        return self.connection.scalar(select(func.max(table.c.id))) or 0
 
     def _new_rows(self, after: int) -> int:
         query = select(table.c.id).where(table.c.id > after).limit(AFRESH + 1)
@@ -106,34 +118,36 @@ class SumsReader:
         return counted or 0
 
     def afresh(self, window: Window, weights: Mapping[str, int], now: int) -> Running:
-        """Counted by a query over the window; decaying ones are read run by run."""
+        """Counted over the whole window: in a sliding one by a query, save for the runs that an end
+        of the window cuts; in a decaying one run by run."""
         tally, last = Tally(window, weights, now), self._last_run()
         bounds = {"cluster": self.cluster, "now": now, "edge": now - window.reach}
+        bounds["first"] = self.connection.scalar(text(_FIRST), bounds) or last + 1
+        runs = _CUT
         if window.kind == "decay":
-            query = text(
-                f"SELECT {_COUNTED.format(r='r')} FROM runs r WHERE r.cluster_id = :cluster"
-                " AND r.counts_until > :edge AND r.counts_from <= :now"
-                f" AND {NOT_REPLACED}"
-            ).execution_options(yield_per=10_000)
-            for row in self.connection.execute(query, bounds):
-                tally.add(self._counted(row))
-            return Running(tally, last, SAVE_AFTER)
-        for row in self.connection.execute(text(_AFRESH), bounds):
-            account, user, gpus, funded, *amounts = row
-            whole, charged = tuple(map(int, amounts[:3])), tuple(map(int, amounts[3:]))
-            assert len(whole) == len(charged) == 3
-            for kind, rate in rates(self._gpus(gpus), weights).items():
-                key = (self._word(account), self._word(user), kind)
-                tally.put(key, 3 if funded else 6, whole, rate)
-                if funded:
-                    tally.put(key, 0, charged, rate)
+            runs = _CUT.replace(" AND (r.counts_from <= :edge OR r.counts_until > :now)", "")
+        else:
+            self._add_whole(tally, bounds)
+        for row in self.connection.execute(text(runs).execution_options(yield_per=10_000), bounds):
+            tally.add(self._counted(row))
         return Running(tally, last, SAVE_AFTER)
+
+    def _add_whole(self, tally: Tally, bounds: Mapping[str, int]) -> None:
+        """What lies wholly in the window, by account, user and set of GPUs."""
+        mask = (1 << _BITS) - 1
+        for packed, *amounts in self.connection.execute(text(_WHOLE), bounds):
+            number = int(packed)
+            account = self._word(number >> (2 * _BITS))
+            user = self._word(number >> _BITS & mask)
+            funded, preemptible, charged = map(int, amounts)
+            for kind, rate in rates(self._gpus(number & mask), tally.weights).items():
+                tally.put_constants((account, user, kind), rate, charged, funded, preemptible)
 
     def _add_new(self, state: Running, last: int) -> None:
         query = text(
             f"SELECT {_COUNTED.format(r='r')}, o.id, {_COUNTED.format(r='o')}"
             " FROM runs r LEFT JOIN runs o ON o.id = r.replaces_id"
-            " WHERE r.id > :after AND r.id <= :last AND r.cluster_id = :cluster"
+            " WHERE r.id > :after AND r.id <= :last AND +r.cluster_id = :cluster"
         )
         bounds = {"after": state.last_run, "last": last, "cluster": self.cluster}
         for row in self.connection.execute(query, bounds):
@@ -179,7 +193,10 @@ class SumsReader:
         return self.names.text(self.connection, number)
 
     def _gpus(self, number: int) -> Mapping[str, int]:
-        return tres.gpus(self._word(number))
+        found = self._gpu_sets.get(number)
+        if found is None:
+            found = self._gpu_sets[number] = tres.gpus(self._word(number))
+        return found
 
     def load(self, window: Window, weights: Mapping[str, int]) -> Running | None:
         """The state that was saved; None where there is none."""

@@ -36,22 +36,28 @@ _NAME = re.compile(r"name='([^']*)'")
 
 
 def parse(text: str, ids: Mapping[str, RowKey]) -> list[Transaction]:
-    """Entries that changed rows, oldest first; `ids` gives the row of each association's id.
+    """Entries that wrote rows, oldest first; `ids` gives the row of each association's id.
     Lines that are none are left out. The SQL joins rows by `||`, so `|` does not end `where`.
     """
     out = []
     for line in text.splitlines():
         parts = [part.strip() for part in line.split("|", 3)]
         at = _moment(parts[0])
-        if len(parts) < 4 or at is None or not parts[1].startswith("Modify"):
+        if len(parts) < 4 or at is None or not parts[1].startswith(("Modify ", "Add ")):
             continue
         _, action, actor, rest = parts
-        where, _, info = rest.partition(")|")
+        new = action.startswith("Add ")
+        where, _, info = rest.partition("|" if new else ")|")
         if "QOS" in action:
-            rows: set[RowKey] = {("qos", "", name, "") for name in _NAME.findall(where)}
-        else:
+            found = [where] if new else _NAME.findall(where)
+            rows: set[RowKey] = {("qos", "", name, "") for name in found}
+        elif "Assoc" in action:
             rows = {ids[number] for number in _ID.findall(where) if number in ids}
-        fields = {_COLUMNS[name] for name in _SET.findall(info) if name in _COLUMNS}
+        else:
+            continue
+        # A new row has every field set, if only to nothing; ids and names are used again.
+        named = _COLUMNS if new else _SET.findall(info)
+        fields = {_COLUMNS[name] for name in named if name in _COLUMNS}
         if rows and fields:
             out.append(Transaction(at, action, actor, frozenset(rows), frozenset(fields)))
     return sorted(out, key=lambda item: item.at)

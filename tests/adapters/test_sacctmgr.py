@@ -397,7 +397,9 @@ def test_calls_are_cut_where_an_argument_would_grow_too_long() -> None:
 
 
 LOG = """\
-2026-11-29T19:07:52|Add Associations|root|id_assoc=8|acct='a', user='ana', shares=120000
+2026-11-29T19:07:51|Add QOS|root|funded-a|mod_time=1795979270, grp_tres='1001=40'
+2026-11-29T19:07:52|Add Associations|root|id_assoc=5|acct='a', user='ana', shares=120000
+2026-11-29T19:07:52|Add Users|root|ana|admin_level=1
 2026-11-29T19:14:07|Modify Associations|ana|(id_assoc=4 || id_assoc=5)|shares=5
 2026-11-29T19:14:08|Modify Associations|root|(id_assoc=4)|qos=',2,3,', delta_qos='', def_qos_id=2
 2026-11-29T19:14:09|Modify QOS|root|(name='funded-a')|grp_tres = if (id=4, '1|96', grp_tres)
@@ -410,7 +412,10 @@ IDS: dict[str, RowKey] = {
 
 
 def test_the_log_names_rows_and_fields() -> None:
-    first, second, third = transactions.parse(LOG, IDS)
+    made, user, first, second, third = transactions.parse(LOG, IDS)
+    assert made.rows == {("qos", "", "funded-a", "")}
+    assert "gracetime" in made.fields, "a new row has every field"
+    assert user.rows == {("user", "a", "ana", "")}
     assert first.actor == "ana"
     assert first.rows == {("account", "a", "a", ""), ("user", "a", "ana", "")}
     assert first.fields == {"fairshare"}

@@ -35,9 +35,7 @@ def test_the_next_sweep_finishes_what_was_killed(site: Playground, step: str) ->
     assert sorted(requeues.values()) == [0, 0, 1, 1]
     site.wait(
         "everybody finishes",
-        lambda: (
-            site.sbudget("sweep") and all(site.rows(job)[-1][1] == "COMPLETED" for job in victims)
-        ),
+        lambda: site.sbudget("sweep") and all(site.last(job) == "COMPLETED" for job in victims),
         90,
     )
     for job in victims:

@@ -1,9 +1,14 @@
 """The ledger beside a real slurmdbd."""
 
 import json
+import time
 
 from playground import Playground
 from story import ANA, BEN, CLEO
+
+from slurm_budget.slurm import sacct, slurmdbd_sql
+from slurm_budget.slurm.command import Commands
+from slurm_budget.state.jobs import Run
 
 
 def figures(site: Playground) -> list[list[str]]:
@@ -18,7 +23,7 @@ def test_rebuild_leaves_every_figure_as_it_was(site: Playground) -> None:
         site.sbatch(BEN, "--gres=gpu:8", "--qos=funded", "2")[0],
         site.sbatch(CLEO, "--gres=gpu:4", "2")[0],
     ]
-    site.wait("all finish", lambda: all(site.rows(job)[-1][1] == "COMPLETED" for job in jobs))
+    site.wait("all finish", lambda: all(site.last(job) == "COMPLETED" for job in jobs))
     site.sbudget("sweep")
     before = figures(site)
     assert any(row[1] for row in before)
@@ -44,3 +49,47 @@ def test_the_second_of_two_changes_from_one_base_is_refused(site: Playground) ->
     assert "15 GPUs" in done.err
     site.sbudget("budget", "set", "vision", "--gpus", "16", "-m", "as it was")
     assert site.sbudget("plan", "--exit-code").code == 0
+
+
+def test_slurmdbds_own_tables_give_exactly_the_runs_of_sacct(site: Playground) -> None:
+    """Completed, cancelled, requeued, timed-out, array and running jobs; each start its own run."""
+    gpu = ("--gres=gpu:2", "--qos=funded", "--comment=min-runtime=2s")
+    done, _ = site.sbatch(ANA, *gpu, "1")
+    array, _ = site.sbatch(ANA, *gpu, "--array=0-2", "1")
+    fails, _ = site.sbatch(BEN, "--gres=gpu:1", command="exit 3")
+    again, _ = site.sbatch(BEN, *gpu, "90")
+    pending, _ = site.sbatch(BEN, *gpu, "--hold", "1")
+    site.wait("it runs", lambda: site.state(again) == "RUNNING")
+    site.slurm("scontrol", "requeue", str(again))
+    site.wait("it is requeued", lambda: len(site.rows(again)) == 2)
+    site.wait("it runs again", lambda: site.state(again) == "RUNNING", 120)
+    site.slurm("scontrol", "suspend", str(again))
+    site.slurm("scontrol", "resume", str(again))
+    site.wait(
+        "the others end",
+        lambda: not {site.state(j) for j in (done, array, fails)} & {"PENDING", "RUNNING"},
+    )
+    commands = Commands(conf=site.conf)
+    database = slurmdbd_sql.Database.from_slurm(commands)
+    password = next(
+        line
+        for line in (site.folder / "etc" / "slurmdbd.conf").read_text().splitlines()
+        if line.startswith("StoragePass=")
+    ).partition("=")[2]
+    assert password not in repr(database)
+    ends = (int(time.time()) - 3600, int(time.time()) + 10)
+    theirs = sorted(sacct.runs(commands, site.name, *ends), key=repr)
+    ours = sorted(slurmdbd_sql.runs(database, site.name, *ends), key=repr)
+    assert ours == theirs
+    starts = [run.job_id for run in ours if isinstance(run, Run)]
+    assert starts.count(again) == 2
+    assert pending not in starts
+    site.slurm("scancel", str(again))
+    config = site.site / "sql.toml"
+    config.write_text(
+        site.config.read_text().replace("[slurm]", '[slurm]\nsource = "slurmdbd-sql"')
+    )
+    site.sbudget("sweep")
+    before = figures(site)
+    site.sbudget("ledger", "rebuild", env={"SBUDGET_CONFIG": str(config)})
+    assert [row[0] for row in figures(site)] == [row[0] for row in before]

@@ -168,7 +168,7 @@ def test_nothing_is_requeued_while_nobody_is_owed(site: Playground) -> None:
 
     def swept_to_the_end() -> bool:
         assert "requeued" not in site.sbudget("sweep").out
-        return all(site.rows(job)[-1][1] == "COMPLETED" for job in jobs)
+        return all(site.last(job) == "COMPLETED" for job in jobs)
 
     site.wait("both finish undisturbed", swept_to_the_end)
     assert [row[1] for row in site.rows(*jobs)] == ["COMPLETED", "COMPLETED"]
