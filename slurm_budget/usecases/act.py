@@ -22,13 +22,15 @@ from slurm_budget.state.sweep import Requeue, SweepPolicy
 
 @dataclass(slots=True)
 class Acted:
-    """What was done in this sweep: job ids, and GPUs freed. `warned` are in their grace."""
+    """What was done in this sweep: job ids, and GPUs freed. `warned` are in their grace,
+    `serving` the owed jobs that all this is for."""
 
     signalled: list[int] = field(default_factory=list)
     requeued: list[int] = field(default_factory=list)
     left: list[tuple[int, str]] = field(default_factory=list)
     held: list[int] = field(default_factory=list)
     warned: list[int] = field(default_factory=list)
+    serving: set[int] = field(default_factory=set)
     gpus: int = 0
 
 
@@ -71,6 +73,8 @@ class Actor:
                 self._close(intent, job, reason)
                 continue
             assert job is not None
+            if intent.for_job is not None:
+                self.acted.serving.add(intent.for_job)
             step = intent.step
             if step == "planned":
                 step = self._signal(intent, job)

@@ -50,7 +50,8 @@ class Swept:
         """One sentence: what there is, what was done, why not more."""
         running = sum(job.running for job in self.world.jobs)
         pending = sum(job.tasks for job in self.world.jobs if job.pending)
-        owing = len({choice.job_id for choice in self.decision.choices if choice.victims})
+        choices = {choice.job_id for choice in self.decision.choices if choice.victims}
+        owing = len(choices | self.acted.serving)
         parts = [f"{running} running, {pending} waiting, {owing or 'nobody'} owed"]
         if self.retagged:
             parts.append(f"retagged {_ids([retag.job.id for retag in self.retagged])}")

@@ -18,6 +18,7 @@ from slurm_budget.core import request as requests
 from slurm_budget.core.marker import Marker, merge, parse
 from slurm_budget.core.snapshot import encode
 from slurm_budget.errors import BadInput
+from slurm_budget.state.snapshot import AccountFacts, UserFacts
 
 LUAS = ["lua51", "lua53", "lua54"]
 NO_VAL = 4294967294
@@ -333,9 +334,49 @@ def test_a_new_snapshot_takes_over_the_promises_before_it(lua, path):
 def test_an_unchanged_snapshot_is_not_read_again(hook):
     hook.submit(ONE)
     blob = hook.path.read_bytes()
-    # What the hook has in memory counts as long as the first line and the size are the same.
+    # What the hook has in memory counts as long as the first line is the same.
     hook.path.write_bytes(blob.replace(b"funded-vision", b"funded-XXXXXX"))
     assert hook.submit(ONE)[1]["qos"] == "funded-vision"
+
+
+# --- finding a line among many
+
+NAMES = st.text("abz019_-.@", min_size=1, max_size=6)
+
+
+@pytest.mark.parametrize("rule", [True, False, None])
+@pytest.mark.parametrize("lua", LUAS)
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(names=st.sets(NAMES, min_size=1, max_size=300), draw=st.data())
+def test_every_line_is_found_and_no_other(lua, rule, tmp_path_factory, names, draw):
+    base = hookcases.snapshot()
+    long = "gres/gpu:" + "x" * draw.draw(st.integers(1, 200))
+    accounts = {
+        name: AccountFacts(name, None, "funded-" + name, 1, 2, index, gres=long)
+        for index, name in enumerate(names)
+    }
+    with_budget = draw.draw(st.sets(st.sampled_from(sorted(names)), max_size=50))
+    users = {(name, "u" + name): UserFacts(name, "u" + name, 1, 2, 3) for name in with_budget}
+    path = tmp_path_factory.getbasetemp() / f"many-{lua}"
+    hook = Hook(lua, path, replace(base, accounts=accounts, users=users))
+    hook.logic.bytes_rule = rule
+    hook.logic.snapshot()
+    for name, facts in accounts.items():
+        found = hook.logic.account(name)
+        assert (found.name, found.fast) == (name, facts.fast)
+        assert hook.logic.has_users(name) == (name in with_budget)
+        assert (hook.logic.user(found, "u" + name) is not None) == (name in with_budget)
+        assert hook.logic.user(found, "u") is None
+    for name in draw.draw(st.sets(NAMES, max_size=50)) - names:
+        assert hook.logic.account(name) is None
+    hook.logic.close_snapshot()
+
+
+def test_more_settings_than_are_read_at_once(lua, path):
+    weights = {f"type{index}": index for index in range(2000)}
+    hook = Hook(lua, path, hookcases.snapshot({"weights": weights}))
+    assert hook.submit({**ONE, "tres_per_node": "gres/gpu:type1999:1"})[0] == SUCCESS
+    assert hook.says[0].endswith("(310.5 of 2,688 GPU-hours left).")
 
 
 # --- harmless, whatever happens to the snapshot

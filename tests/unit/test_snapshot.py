@@ -130,6 +130,19 @@ def test_a_name_with_a_tab_is_refused():
         encode(Snapshot("c", 1, 1, Policy(), {"a\tb": facts}))
 
 
+@given(snapshots())
+def test_lines_are_in_the_order_of_their_bytes(snapshot):
+    lines = encode(snapshot).encode().split(b"\n")[1:-2]
+    lines = [line for line in lines if line[:2] not in (b"P\t", b"W\t", b"G\t")]
+    assert lines == sorted(lines)
+
+
+def test_a_line_that_the_hook_would_not_read_is_refused():
+    facts = AccountFacts("a" * 1000, None, "", 0, 0, 0)
+    with pytest.raises(BadInput, match="long name"):
+        encode(Snapshot("c", 1, 1, Policy(), {facts.name: facts}))
+
+
 def test_the_line_of_an_account_is_found_by_one_plain_search():
     text = encode(hookcases.snapshot())
     assert "\nA\tvision\torg\tfunded-vision\t9676800000\t1125000000\t" in text
