@@ -106,3 +106,8 @@ def _qos(row: Qos, change: Change, values: dict[str, str]) -> Qos:
         grp_tres=_limit(row.grp_tres, change, "grptres"),
         grp_tres_mins=_limit(row.grp_tres_mins, change, "grptresmins"),
     )
+
+
+def plan_of(state: SlurmState) -> Plan:
+    """A plan without changes, to be filled."""
+    return Plan(state.cluster, 0, ())
