@@ -19,7 +19,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
-from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from slurm_budget.core import budget_rules
 from slurm_budget.errors import BadInput, BadInputs
@@ -215,8 +215,11 @@ def load(text: str, where: str, *, window: int, now: int) -> BudgetTree:
         raise BadInput(
             f"is not YAML: {bad.problem or bad.context}", where=place, mend="correct that line"
         ) from None
-    except (ValueError, UnicodeError) as bad:
-        raise BadInput(f"is not YAML: {bad}", where=where, mend="save it as UTF-8 text") from None
+    except YAMLError as bad:
+        reason = str(bad).splitlines()[0]
+        raise BadInput(
+            f"is not YAML: {reason}", where=where, mend="save it as plain UTF-8 text"
+        ) from None
     if not isinstance(document, CommentedMap):
         raise BadInput(
             "has no budgets", where=where, mend="start it with `cluster: NAME` and `accounts:`"
@@ -245,7 +248,10 @@ def load(text: str, where: str, *, window: int, now: int) -> BudgetTree:
 
 def _no_cycle(node: Any, above: tuple[int, ...], where: str) -> None:
     """Refuse a YAML alias that points to something it stands in; the reader would lose it."""
-    if node is None or isinstance(node.value, str):
+    if node is None:
+        return
+    if isinstance(node.value, str):
+        _real_date(node, where)
         return
     if id(node) in above:
         mark = node.start_mark
@@ -257,6 +263,21 @@ def _no_cycle(node: Any, above: tuple[int, ...], where: str) -> None:
     for item in node.value:
         for part in item if isinstance(item, tuple) else (item,):
             _no_cycle(part, (*above, id(node)), where)
+
+
+def _real_date(node: Any, where: str) -> None:
+    """Refuse 2027-13-01 here, where its place is known; the reader knows no place."""
+    if not str(node.tag or "").endswith(":timestamp"):
+        return
+    try:
+        YAML(typ="safe").load(node.value)
+    except ValueError as bad:
+        mark = node.start_mark
+        raise BadInput(
+            f"{node.value} is no date: {bad}",
+            where=f"{where}:{mark.line + 1}:{mark.column + 1}",
+            mend="write it like 2026-03-01 or 2026-03-01T12:00:00Z",
+        ) from None
 
 
 def _parents_first(nodes: dict[str, BudgetNode]) -> dict[str, BudgetNode]:

@@ -10,6 +10,7 @@ import click
 
 from slurm_budget import budgetfile
 from slurm_budget.cli import budget_edit, words
+from slurm_budget.cli.adopt import import_slurm
 from slurm_budget.cli.context import Context
 from slurm_budget.core.budget import account_budgets, user_budgets
 from slurm_budget.core.changeset import Change, diff
@@ -68,25 +69,27 @@ def _apply(
     undoes: int | None = None,
 ) -> None:
     changes = diff(old, new)
-    for line in text.change_lines(changes):
-        click.echo(line)
     if not changes:
         click.echo("nothing to change")
-    elif dry_run:
+        return
+    done = context.ledger().apply_changeset(
+        new.cluster,
+        new,
+        context.user,
+        acting_as or context.user,
+        reason,
+        base,
+        context.now,
+        admins=_admins(context),
+        window=window_of(context.settings).budget_seconds,
+        undoes=undoes,
+        dry_run=dry_run,
+    )
+    for line in text.change_lines(changes):
+        click.echo(line)
+    if dry_run:
         click.echo(f"{_many(changes)}, none made (--dry-run)")
     else:
-        done = context.ledger().apply_changeset(
-            new.cluster,
-            new,
-            context.user,
-            acting_as or context.user,
-            reason,
-            base,
-            context.now,
-            admins=_admins(context),
-            window=window_of(context.settings).budget_seconds,
-            undoes=undoes,
-        )
         click.echo(f"changeset {done}: {_many(changes)}; `sbudget sync` brings them to Slurm")
 
 
@@ -280,3 +283,6 @@ def export(context: Context, /, file: Path | None, cluster: str | None, at: str 
 def _lines(lines: list[str]) -> None:
     for line in lines:
         click.echo(line)
+
+
+budget.add_command(import_slurm)

@@ -3,6 +3,7 @@
 import getpass
 import os
 import pwd
+import re
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +16,16 @@ if TYPE_CHECKING:
     from slurm_budget.slurm.command import Commands
     from slurm_budget.slurm.port import CommandSlurm
     from slurm_budget.usecases.accounting import Source
+
+
+def named_in(conf: Path) -> str:
+    """ClusterName of a slurm.conf, so that reports need no slurmctld; empty where it is not."""
+    try:
+        text = conf.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    found = re.search(r"^\s*ClusterName\s*=\s*(\S+)", text, re.MULTILINE | re.IGNORECASE)
+    return found[1].lower() if found else ""
 
 
 @dataclass
@@ -51,8 +62,9 @@ class Context:
 
     @cached_property
     def cluster(self) -> str:
-        """The cluster's name: the setting, or what slurmctld says."""
-        return self.settings.slurm.cluster or self.slurm().cluster()
+        """The cluster's name: the setting, else slurm.conf's, else what slurmctld says."""
+        slurm = self.settings.slurm
+        return slurm.cluster or named_in(self.commands.conf_in_force()) or self.slurm().cluster()
 
     def ledger(self, *, create: bool = False) -> "Ledger":
         """The ledger, opened once."""

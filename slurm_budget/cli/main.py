@@ -76,6 +76,9 @@ def main() -> None:
         for line in str(bad).splitlines():
             click.echo(line if line.startswith("  ") else f"sbudget: {line}", err=True)
         sys.exit(int(bad.code))
+    except UnicodeEncodeError as bad:
+        click.echo(f"sbudget: {bad.object[:60]!r} is not UTF-8 text\n  mend: retype it", err=True)
+        sys.exit(Exit.USAGE)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(Exit.DONE)

@@ -158,8 +158,18 @@ def sync(
             _say(use.Outcome(), as_json)
         return None
     if not yes and reviewed is None:
-        click.confirm(f"Apply {len(prepared.plan.changes)} changes?", abort=True, err=True)
+        _ask(f"Apply {len(prepared.plan.changes)} changes?")
     return _apply(ctx, slurm, prepared, over, as_json)
+
+
+def _ask(question: str) -> None:
+    """Go on only at a yes; where nobody can answer, the error says how to do without."""
+    try:
+        click.confirm(question, abort=True, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise BadInput("there is nobody to ask", mend="say --yes, as cron must") from None
 
 
 def _read(path: Path) -> "Plan":

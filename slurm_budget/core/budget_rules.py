@@ -2,14 +2,17 @@
 
 import re
 
-from slurm_budget.core.budget import account_budgets, hours
+from slurm_budget.core.budget import account_budgets, hours, user_budgets
 from slurm_budget.errors import BadInput
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
+from slurm_budget.text import durations
 
 SLURM_NAME = re.compile(r"[a-z0-9_][a-z0-9_.@-]*")
 USER_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*\$?")
 RESERVED = frozenset({"root", "parent", "none", "all"})
 LONGEST_NAME = 64
+MOST = 10**9
+"""The largest figure of a budget; more is a slip of the hand, and would not fit the ledger."""
 
 
 def faults(tree: BudgetTree, window: int, now: int) -> list[tuple[str, BadInput]]:
@@ -98,6 +101,13 @@ def _amount_faults(node: BudgetNode, tree: BudgetTree) -> list[BadInput]:
                     mend="use 0 or a positive whole number",
                 )
             )
+        if amount.value > MOST:
+            out.append(
+                BadInput(
+                    f"{who} has {amount.kind}: {amount.value}, more than any cluster has",
+                    mend=f"use at most {MOST:,}",
+                )
+            )
         if amount.kind == "share" and amount.value > 100:
             out.append(
                 BadInput(
@@ -149,23 +159,29 @@ def _cycles(tree: BudgetTree) -> dict[str, list[str]]:
 
 
 def _sum_faults(tree: BudgetTree, window: int, now: int) -> list[tuple[str, BadInput]]:
-    """Children above their parent; compared in the parent's own unit of GPU-hours."""
+    """Children above their parent, and users above their account; compared in GPU-hours."""
     budgets = account_budgets(tree, window, now)
+    own = user_budgets(tree, budgets, window, now)
     found = []
     for node in tree.nodes.values():
         parent = budgets[node.name]
         if parent is None or node.amount is None or node.overcommit:
             continue
+        per = f"GPU-hours per window of {durations.spoken(window)}"
         children = sum(budgets[child.name] or 0 for child in tree.children(node.name))
         if children > parent:
-            found.append(
-                (
-                    node.name,
-                    BadInput(
-                        f"the children of account {node.name} add up to {hours(children)} "
-                        f"GPU-hours per window, more than its own {hours(parent)}",
-                        mend="lower them, raise the parent, or set overcommit: true on it",
-                    ),
-                )
+            what = (
+                f"the children of account {node.name} add up to {hours(children)} {per}, more than "
+                f"its own {hours(parent)}"
             )
+            mend = "lower them, raise the parent, or set overcommit: true on it"
+            found.append((node.name, BadInput(what, mend=mend)))
+        for user in node.users:
+            if own.get((node.name, user.name), 0) > parent:
+                what = (
+                    f"user {user.name} has {hours(own[node.name, user.name])} {per}, more than "
+                    f"account {node.name} with its {hours(parent)}"
+                )
+                mend = "lower it, raise the account, or set overcommit: true on it"
+                found.append((node.name, BadInput(what, mend=mend)))
     return found

@@ -37,7 +37,7 @@ def desire(
     }
     lists = Lists(tree, state, policy, budgets)
     settled = shares(tree, state, budgets, users, window, policy)
-    nodes = [node for top in tree.children(None) for node in tree.subtree(top.name)]
+    nodes = _top_down(tree)
     wanted = [desire_qos.preemptible(policy)]
     largest = desire_qos.largest_jobs(state)
     for node in nodes:
@@ -57,6 +57,20 @@ def desire(
     ]
     notes += settled.notes + lists.notes() + _shared(wanted, state, policy)
     return Desired(tuple(wanted), tuple(notes))
+
+
+def _top_down(tree: BudgetTree) -> list[BudgetNode]:
+    """Every account after its parent, with what is below it together."""
+    below: dict[str | None, list[BudgetNode]] = {}
+    for node in tree.nodes.values():
+        below.setdefault(node.parent, []).append(node)
+    out: list[BudgetNode] = []
+    stack = below.get(None, [])[::-1]
+    while stack:
+        node = stack.pop()
+        out.append(node)
+        stack += below.get(node.name, [])[::-1]
+    return out
 
 
 def _account_row(

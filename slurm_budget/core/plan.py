@@ -183,7 +183,8 @@ def budget_digest(tree: BudgetTree, policy: QosPolicy, window: int, now: int) ->
     """Of the budgets in force and the settings that decide what they become."""
     budgets = account_budgets(tree, window, now)
     users = user_budgets(tree, budgets, window, now)
-    nodes = [asdict(node) for _, node in sorted(tree.nodes.items())]
+    # repr, since asdict copies every value: a quarter of a second for a thousand accounts.
+    nodes = [repr(node) for _, node in sorted(tree.nodes.items())]
     return _digest([budgets, sorted(users.items()), nodes, asdict(policy), window])
 
 

@@ -65,9 +65,10 @@ class BudgetDoor(Door):
         admins: Collection[str] = (),
         window: int = WEEK,
         undoes: int | None = None,
+        dry_run: bool = False,
     ) -> int:
         """Make `new_tree` the budgets of the cluster; returns the changeset's id, or `base` where
-        nothing differs.
+        nothing differs. With `dry_run` everything is checked and nothing written.
 
         `author` is the Unix user, `acting_as` whose powers are used (only root and `admins` may
         act for another). Raises Refused when another changeset came after `base` (it shows what
@@ -101,6 +102,8 @@ class BudgetDoor(Door):
             faults = [fault for _, fault in budget_rules.faults(new, window, now)]
             if faults:
                 raise faults[0] if len(faults) == 1 else BadInputs(faults)
+            if dry_run:
+                return base
             changeset = Changeset(
                 0, cluster, base, author, acting_as, reason.strip(), now, undoes, tuple(changes)
             )

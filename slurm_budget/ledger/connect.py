@@ -198,7 +198,7 @@ _SQLITE = (
     ("disk is full", "cannot be written: its disk is full", "free space there, do it again"),
     ("disk i/o error", "cannot be used: its disk fails", "look at the disk"),
     ("readonly", "may not be written by this user", "run it as the user who owns the ledger"),
-    ("unable to open", "cannot be opened", "check that the folder is there and may be read"),
+    ("unable to open", "cannot be opened by this user", "run it as root or the ledger's owner"),
     ("malformed", "is damaged", "run `sbudget ledger check`, restore the last backup"),
     ("no such table", "is not a ledger, or an older one", "run `sbudget ledger init` or `upgrade`"),
     ("no such column", "has another schema than this program", "run `sbudget ledger upgrade`"),

@@ -8,6 +8,7 @@ from slurm_budget.errors import BadInput, LedgerUnreachable
 from slurm_budget.ledger.schema import names as table
 
 LONGEST = 255
+_UNSETTLED = 1000
 
 
 class Names:
@@ -19,6 +20,7 @@ class Names:
         self._texts: dict[int, str] = {}
         self._fresh: dict[str, int] = {}
         self._fresh_texts: dict[int, str] = {}
+        self._upto = 0
 
     def keep(self) -> None:
         """The transaction was committed."""
@@ -41,18 +43,24 @@ class Names:
         return self._texts[number]
 
     def _look_up(self, connection: Connection, number: int) -> None:
-        query = select(table.c.id, table.c.text)
-        # the first look-up fetches all; what others add later comes one by one
-        if self._texts:
-            query = query.where(table.c.id == number)
-        for row in connection.execute(query):
-            if row.id not in self._fresh_texts:
-                self._remember(row.id, row.text)
+        self.learn(connection)
         if number not in self._texts:
             raise LedgerUnreachable(
                 f"the ledger is damaged: it names text {number}, which is not there",
                 mend="run `sbudget ledger check`, restore the last backup",
             )
+
+    def learn(self, connection: Connection) -> None:
+        """Fetch all that this transaction can see, so that `text` need not ask the database.
+
+        Numbers become visible a little out of order where several write, so those next below the
+        highest known are looked at again.
+        """
+        query = select(table.c.id, table.c.text).where(table.c.id > self._upto - _UNSETTLED)
+        for row in connection.execute(query).all():
+            if row.id not in self._fresh_texts:
+                self._remember(row.id, row.text)
+            self._upto = max(self._upto, row.id)
 
     def find(self, connection: Connection, word: str) -> int | None:
         """The number of a text; None where the ledger has never seen it."""

@@ -81,6 +81,7 @@ def between(
         f" AND {NOT_REPLACED}"
         " ORDER BY r.start_at, r.job_id"
     ).execution_options(yield_per=BATCH)
+    names.learn(connection)  # no other query may come between streamed rows
     for row in connection.execute(query, {"cluster": cluster, "start": start, "end": end}):
         yield to_run(connection, names, row)
 

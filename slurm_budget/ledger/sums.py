@@ -38,24 +38,25 @@ _COUNTED = ", ".join(
     )
 )
 
-# Runs that lie wholly in the window need two sums each. A `+` keeps the databases from using an
-# index where reading the rows in their order is many times as fast; one packed key sorts faster
-# than three columns.
+# Runs that lie wholly in the window need no more than sums of lengths. A `+` keeps the databases
+# from using an index where reading the rows in their order is many times as fast; one packed key
+# sorts faster than three columns; and one set of replaced rows is quicker than a look for each.
 _BITS = 21
+_KEPT = "r.id NOT IN (SELECT replaces_id FROM runs WHERE id >= :first AND replaces_id IS NOT NULL)"
 _WHOLE = f"""
 SELECT packed, SUM(length * funded), SUM(length * (1 - funded)), SUM(charged) FROM (
   SELECT (r.account_id << {2 * _BITS}) | (r.user_id << {_BITS}) | r.gpus_id AS packed, r.funded,
          r.counts_until - r.counts_from AS length, r.charged_until - r.counts_from AS charged
   FROM runs r
   WHERE r.id >= :first AND +r.cluster_id = :cluster
-    AND +r.counts_from > :edge AND +r.counts_until <= :now AND {NOT_REPLACED}
+    AND +r.counts_from > :edge AND +r.counts_until <= :now AND {_KEPT}
 ) whole GROUP BY packed
 """
 _CUT = f"""
 SELECT {_COUNTED.format(r="r")} FROM runs r
 WHERE r.id >= :first AND +r.cluster_id = :cluster AND +r.counts_until > :edge
   AND +r.counts_from <= :now AND (r.counts_from <= :edge OR r.counts_until > :now)
-  AND {NOT_REPLACED}
+  AND {_KEPT}
 """
 _FIRST = "SELECT MIN(id) FROM runs WHERE cluster_id = :cluster AND counts_until > :edge"
 
@@ -128,6 +129,7 @@ class SumsReader:
             runs = _CUT.replace(" AND (r.counts_from <= :edge OR r.counts_until > :now)", "")
         else:
             self._add_whole(tally, bounds)
+        self.names.learn(self.connection)  # no other query may come between streamed rows
         for row in self.connection.execute(text(runs).execution_options(yield_per=10_000), bounds):
             tally.add(self._counted(row))
         return Running(tally, last, SAVE_AFTER)
@@ -135,7 +137,7 @@ class SumsReader:
     def _add_whole(self, tally: Tally, bounds: Mapping[str, int]) -> None:
         """What lies wholly in the window, by account, user and set of GPUs."""
         mask = (1 << _BITS) - 1
-        for packed, *amounts in self.connection.execute(text(_WHOLE), bounds):
+        for packed, *amounts in self.connection.execute(text(_WHOLE), bounds).all():
             number = int(packed)
             account = self._word(number >> (2 * _BITS))
             user = self._word(number >> _BITS & mask)

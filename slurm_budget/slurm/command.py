@@ -83,6 +83,10 @@ class Commands:
     seconds: float = 0.0
     extra_env: dict[str, str] = field(default_factory=dict)
 
+    def conf_in_force(self) -> Path:
+        """The slurm.conf that Slurm's commands read."""
+        return self.conf or Path(os.environ.get("SLURM_CONF", "/etc/slurm/slurm.conf"))
+
     def environment(self) -> dict[str, str]:
         env = {name: os.environ[name] for name in _KEEP if name in os.environ}
         env |= {"LC_ALL": "C.UTF-8", "TZ": "UTC", "SLURM_TIME_FORMAT": "%s"}

@@ -5,6 +5,7 @@ that are not whole are an error, since half an answer must not be read as a smal
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from slurm_budget.core.adopt import AccountInfo
 from slurm_budget.core.fairshare import PARENT
@@ -38,8 +39,14 @@ def table(text: str, columns: int, where: str) -> Iterator[list[str]]:
         yield row
 
 
+@lru_cache(maxsize=4096)
 def names(text: str) -> frozenset[str]:
     return frozenset(name.strip() for name in text.split(",") if name.strip())
+
+
+@lru_cache(maxsize=4096)
+def _limit(text: str) -> str:
+    return tres.canonical(text)
 
 
 def fairshare(text: str) -> Fairshare:
@@ -69,8 +76,8 @@ def associations(
             fairshare=fairshare(share),
             qos=names(qos),
             default_qos=default,
-            grp_tres=tres.canonical(grp),
-            max_tres=tres.canonical(most),
+            grp_tres=_limit(grp),
+            max_tres=_limit(most),
             own_qos=own_qos,
             own_default_qos=own_default,
         )

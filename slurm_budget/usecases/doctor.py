@@ -29,6 +29,11 @@ def examine(
     except SbudgetError as bad:
         found.append(Finding("slurmctld", "error", bad.what, bad.mend))
     try:
+        if not cluster:
+            raise SbudgetError(
+                "not looked at: slurmctld does not say which cluster this is",
+                mend="set slurm.cluster in slurm-budget.toml",
+            )
         accounts = set(slurm.accounts(cluster))
         qos = slurm.qos_names()
         found.append(Finding("slurmdbd", "ok", f"{len(accounts)} accounts"))
