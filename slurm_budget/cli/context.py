@@ -55,10 +55,16 @@ class Context:
         return CommandSlurm(self.commands)
 
     def source(self, cluster: str) -> "Source":
-        """Where runs of the cluster come from: sacct, or slurmdbd's own tables."""
-        from slurm_budget.cli.sources import source_of
+        """Where runs of the cluster come from, as slurm.source says."""
+        commands = self.commands
+        if self.settings.slurm.source == "slurmdbd-sql":
+            from slurm_budget.slurm import slurmdbd_sql
 
-        return source_of(self)
+            database = slurmdbd_sql.Database.from_slurm(commands)
+            return lambda since, until: slurmdbd_sql.runs(database, cluster, since, until)
+        from slurm_budget.slurm import sacct
+
+        return lambda since, until: sacct.runs(commands, cluster, since, until)
 
     @cached_property
     def cluster(self) -> str:

@@ -98,7 +98,6 @@ def rebuild_(context: Context, since: str | None) -> None:
     Reads from the start of the window unless --since says otherwise. Runs that the accounting has
     forgotten stay. Exits 3 when a figure is not what it was.
     """
-    from slurm_budget.cli.sources import source_of
     from slurm_budget.cli.words import moment
 
     start = (
@@ -106,9 +105,9 @@ def rebuild_(context: Context, since: str | None) -> None:
         if since is None
         else moment(since, context.now)
     )
-    name = context.settings.slurm.source
+    name, cluster = context.settings.slurm.source, context.cluster
     done = rebuild(
-        context.ledger(), context.cluster, source_of(context), name, context.settings, context.now,
+        context.ledger(), cluster, context.source(cluster), name, context.settings, context.now,
         since=start,
     )  # fmt: skip
     for line in done.changed:

@@ -25,8 +25,7 @@ cases and drawn requests keep them together.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from slurm_budget.core import admission_text as say
 from slurm_budget.core.admission_job import MOST, Job, Room, Verdict, counted_type, gpus_of
@@ -42,8 +41,7 @@ DEEPEST = 64
 """Levels of a tree of accounts; more is a loop."""
 
 
-@dataclass(frozen=True, slots=True)
-class Promises:
+class Promises(NamedTuple):
     """What was promised since the snapshot that is in force, and when."""
 
     made: tuple[tuple[int, Mapping[str, int]], ...] = ()

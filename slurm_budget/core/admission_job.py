@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from slurm_budget.core import admission_text as say
 from slurm_budget.core.marker import Marker, merge
 from slurm_budget.core.request import NO_VAL, Request
-from slurm_budget.state.snapshot import Policy
+from slurm_budget.state.snapshot import NOTHING, Policy
 
 if TYPE_CHECKING:
     from slurm_budget.state.jobs import Class, GpuCounts
@@ -27,8 +26,7 @@ SWITCH_WAIT = 300
 """Seconds that a job waits for nodes under one switch; Slurm's own limit for users."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What is to be done with a job.
 
     `class_` None: it is not ours, and nothing but a QOS that does not exist is changed. `changes`
@@ -40,14 +38,13 @@ class Verdict:
     asked: Class | None = None
     why: str = ""
     min_runtime: int = 0
-    changes: Mapping[str, str | int] = field(default_factory=dict)
+    changes: Mapping[str, str | int] = NOTHING
     messages: tuple[str, ...] = ()
-    promise: Mapping[str, int] = field(default_factory=dict)
+    promise: Mapping[str, int] = NOTHING
     reject: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(NamedTuple):
     """One budget that a job must fit. GPU-milliseconds; `left` and `balance` less the promises."""
 
     name: str

@@ -31,8 +31,7 @@ Only letters, digits and `:=-` are used, so that the marker stands in the output
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from slurm_budget.state.jobs import Class
@@ -57,8 +56,7 @@ _VERSION = "1"
 _WHY = re.compile(r"[a-z][a-z0-9-]*", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Marker:
+class Marker(NamedTuple):
     """`min_runtime` in seconds; `why` a key of WHY or another word of lower-case letters."""
 
     class_: Class

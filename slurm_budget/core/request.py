@@ -26,7 +26,7 @@ Where several are given without `--gpus` they describe the same GPUs, and the la
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from slurm_budget.errors import BadInput
 from slurm_budget.text import tres
@@ -45,8 +45,7 @@ _DECLARED = re.compile(r"(?:^|[\s,;])min-runtime=([^\s,;]*)", re.ASCII)
 _LONG_NUMBER = re.compile(r"[0-9]{10}")
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """One job as asked for. Times in seconds; names in lower case; None where nothing was said.
 
     `gpus` by type for one array task, `""` the type of those not named. `declared` is the minimum

@@ -1,18 +1,22 @@
-"""The facts that the submit hook decides by, as the sweep last published them."""
+"""The facts that the submit hook decides by, as the sweep last published them.
+
+`sbudget-admit` reads them and has 40 ms in all, a quarter of which loading `dataclasses` would
+take: hence named tuples here, and in what it imports.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    # `sbudget-admit` reads snapshots and has 40 ms in all: what it does not need, it does not load.
     from slurm_budget.state.jobs import Class
 
+NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
-@dataclass(frozen=True, slots=True)
-class AccountFacts:
+
+class AccountFacts(NamedTuple):
     """One account. GPU-time in weighted GPU-milliseconds.
 
     `qos` is the funded QOS, empty where the account has no budget. `balance` is what ordinary jobs
@@ -31,8 +35,7 @@ class AccountFacts:
     gres: str = "gres/gpu"
 
 
-@dataclass(frozen=True, slots=True)
-class UserFacts:
+class UserFacts(NamedTuple):
     """A user in an account who has a budget of their own."""
 
     account: str
@@ -43,8 +46,7 @@ class UserFacts:
     back_at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(NamedTuple):
     """The settings that a decision needs. Durations in seconds, weights in thousandths.
 
     `node_gpus` is what a node has where all are alike; where they are not, `partition_gpus` says it
@@ -60,17 +62,16 @@ class Policy:
     messages: bool = True
     max_age: int = 900
     fast_lane_gpu_time: int = 7200
-    weights: Mapping[str, int] = field(default_factory=dict)
+    weights: Mapping[str, int] = NOTHING
     node_gpus: int = 0
     topology: bool = False
     preemptible_qos: str = "preemptible"
-    partition_gpus: Mapping[str, int] = field(default_factory=dict)
+    partition_gpus: Mapping[str, int] = NOTHING
     job_requeue: bool = True
     operators: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """What the sweep of `observed_at` found. Promises made later than that are not in it yet."""
 
     cluster: str
@@ -78,5 +79,5 @@ class Snapshot:
     published_at: int
     policy: Policy
     accounts: Mapping[str, AccountFacts]
-    users: Mapping[tuple[str, str], UserFacts] = field(default_factory=dict)
-    aliases: Mapping[str, str] = field(default_factory=dict)
+    users: Mapping[tuple[str, str], UserFacts] = NOTHING
+    aliases: Mapping[str, str] = NOTHING

@@ -1,7 +1,6 @@
 """The table of admission cases and the snapshot that it is about, for both languages."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,5 +68,5 @@ def with_budget(account: str, hours: float, **policy: Any) -> Snapshot:
     """The table's snapshot, with that much left in an account and in what is above it."""
     base = snapshot({"fast_lane_gpu_time": 0, **policy})
     accounts = dict(base.accounts)
-    accounts[account] = replace(accounts[account], balance=_ms(hours))
-    return replace(base, accounts=accounts)
+    accounts[account] = accounts[account]._replace(balance=_ms(hours))
+    return base._replace(accounts=accounts)

@@ -1,7 +1,5 @@
 """The verdict at submission: what a user asks for, and what becomes of it."""
 
-from dataclasses import replace
-
 import hookcases
 import pytest
 from hookcases import CASES, GPU_HOUR, IDS, NOW
@@ -54,8 +52,8 @@ def test_a_thousand_submissions_cannot_all_spend_the_same_hour():
 def test_the_fast_lane_holds_as_many_more_as_it_is_wide():
     base = hookcases.with_budget("vision", 10, fast_lane_gpu_time=7200)
     accounts = dict(base.accounts)
-    accounts["vision"] = replace(accounts["vision"], fast=13 * GPU_HOUR)
-    snapshot = replace(base, accounts=accounts)
+    accounts["vision"] = accounts["vision"]._replace(fast=13 * GPU_HOUR)
+    snapshot = base._replace(accounts=accounts)
     assert submit_many(snapshot, 100, time_limit=60) == 13
     assert submit_many(snapshot, 100, time_limit=600) == 10
 
@@ -77,9 +75,9 @@ def test_a_new_snapshot_takes_over_what_was_promised_before_it():
 def test_a_budget_that_counts_none_of_the_gpus_is_no_bound():
     base = hookcases.snapshot()
     accounts = dict(base.accounts)
-    accounts["org"] = replace(accounts["org"], gres="gres/gpu:h200", balance=-1, fast=-1)
+    accounts["org"] = accounts["org"]._replace(gres="gres/gpu:h200", balance=-1, fast=-1)
     verdict = admission.decide(
-        ask(tres_per_node="gres/gpu:h100:1"), replace(base, accounts=accounts), NOW
+        ask(tres_per_node="gres/gpu:h100:1"), base._replace(accounts=accounts), NOW
     )
     assert verdict.class_ == "funded"
     assert verdict.promise == {"vision": GPU_HOUR}
@@ -88,8 +86,8 @@ def test_a_budget_that_counts_none_of_the_gpus_is_no_bound():
 def test_accounts_in_a_loop_end():
     base = hookcases.snapshot()
     accounts = dict(base.accounts)
-    accounts["org"] = replace(accounts["org"], parent="vision")
-    assert admission.decide(ask(), replace(base, accounts=accounts), NOW).class_ == "funded"
+    accounts["org"] = accounts["org"]._replace(parent="vision")
+    assert admission.decide(ask(), base._replace(accounts=accounts), NOW).class_ == "funded"
 
 
 @pytest.mark.parametrize(

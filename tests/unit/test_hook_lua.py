@@ -5,7 +5,6 @@ import os
 import stat
 import subprocess
 import sys
-from dataclasses import replace
 
 import hookcases
 import pytest
@@ -310,8 +309,8 @@ def test_a_thousand_submissions_within_seconds(lua, path):
 
 def test_the_fast_lane_holds_as_many_more(lua, path):
     base = hookcases.with_budget("vision", 10, fast_lane_gpu_time=7200)
-    accounts = {**base.accounts, "vision": replace(base.accounts["vision"], fast=13 * GPU_HOUR)}
-    hook = Hook(lua, path, replace(base, accounts=accounts))
+    accounts = {**base.accounts, "vision": base.accounts["vision"]._replace(fast=13 * GPU_HOUR)}
+    hook = Hook(lua, path, base._replace(accounts=accounts))
     assert funded_of(hook, 100) == 10
     assert funded_of(hook, 100, time_limit=60) == 3
 
@@ -324,10 +323,10 @@ def test_a_new_snapshot_takes_over_the_promises_before_it(lua, path):
     assert funded_of(hook, 3) == 3
     # It has seen the first four (6 hours are left), and cannot have seen the other three.
     seen = hookcases.with_budget("vision", 6)
-    hook.publish(replace(seen, observed_at=NOW + 30))
+    hook.publish(seen._replace(observed_at=NOW + 30))
     assert funded_of(hook, 100) == 3
     # The same facts published again, observed later: all ten are in its figures.
-    hook.publish(replace(seen, observed_at=NOW + 31))
+    hook.publish(seen._replace(observed_at=NOW + 31))
     assert funded_of(hook, 100) == 6
 
 
@@ -358,7 +357,7 @@ def test_every_line_is_found_and_no_other(lua, rule, tmp_path_factory, names, dr
     with_budget = draw.draw(st.sets(st.sampled_from(sorted(names)), max_size=50))
     users = {(name, "u" + name): UserFacts(name, "u" + name, 1, 2, 3) for name in with_budget}
     path = tmp_path_factory.getbasetemp() / f"many-{lua}"
-    hook = Hook(lua, path, replace(base, accounts=accounts, users=users))
+    hook = Hook(lua, path, base._replace(accounts=accounts, users=users))
     hook.logic.bytes_rule = rule
     hook.logic.snapshot()
     for name, facts in accounts.items():
@@ -392,7 +391,7 @@ def harmless(hook):
 
 def test_a_snapshot_cut_off_at_any_byte(lua, path):
     base = hookcases.snapshot()
-    blob = encode(replace(base, accounts={"vision": base.accounts["vision"]})).encode()
+    blob = encode(base._replace(accounts={"vision": base.accounts["vision"]})).encode()
     hook = Hook(lua, path)
     for size in range(len(blob)):
         path.write_bytes(blob[:size])
