@@ -288,11 +288,19 @@ end
 
 -- Every budget that the job must fit: the user's own, the account's, and those above.
 function M.budgets(job, account)
-    local own = M.has_users(account.name) and M.user(account, M.text(job.request.desc.user_name))
+    local own = M.has_users(account.name) and M.user(account, M.user_name(job.request.desc))
     if not own then return M.chain(account) end
     local out = { own }
     for _, facts in ipairs(M.chain(account)) do out[#out + 1] = facts end
     return out
+end
+
+-- Slurm reads /etc/passwd for every name that it is asked for, so we ask once per snapshot.
+function M.user_name(d)
+    local names, uid = state.facts.user_names, M.number(d.user_id)
+    if uid == nil then return M.text(d.user_name) end
+    if names[uid] == nil then names[uid] = M.text(d.user_name) end
+    return names[uid]
 end
 
 function M.chain(account)
@@ -486,7 +494,9 @@ function M.duration(text)
         local at, milli = 1, 0
         while at <= #text do
             local whole, part, unit, after = string.match(text, "^(%d+)(%.?%d*)(%l+)()", at)
-            if whole == nil or #whole > 9 or #part > 4 or part == "." or M.UNIT[unit] == nil then return nil end
+            if whole == nil or #whole > 9 or #part > 4 or part == "." or not M.UNIT[unit] then
+                return nil
+            end
             local thousandths = tonumber(string.sub(string.sub(part, 2) .. "000", 1, 3))
             milli = milli + (tonumber(whole) * 1000 + thousandths) * M.UNIT[unit]
             at = after
@@ -723,8 +733,8 @@ function M.say_funded(job, room)
 end
 
 function M.say_fast_lane(job, room)
-    return "funded as a small job; protected for " .. M.spoken(job.min_runtime) .. " from " .. room.facts.label
-        .. " (" .. M.gpu_hours(room.slack) .. " GPU-hours left for small jobs)."
+    return "funded as a small job; protected for " .. M.spoken(job.min_runtime) .. " from "
+        .. room.facts.label .. " (" .. M.gpu_hours(room.slack) .. " GPU-hours left for small jobs)."
 end
 
 function M.say_asked()
@@ -788,7 +798,8 @@ function M.say_rejected(room)
 end
 
 function M.out_of(room)
-    local back = room.facts.back_at and "; more is back in " .. M.spoken(math.max(room.facts.back_at - now, 0)) or ""
+    local at, back = room.facts.back_at, ""
+    if at then back = "; more is back in " .. M.spoken(math.max(at - now, 0)) end
     return room.facts.label .. " has " .. M.gpu_hours(room.left) .. " of " .. M.budget_of(room.facts)
         .. " GPU-hours left, this job needs " .. M.gpu_hours(room.cost, true) .. back .. "."
 end
@@ -894,7 +905,9 @@ function M.read_snapshot(file)
     if file:seek("end") ~= size or not string.find(M.chunk(file, size - 24, 24), "\nend\t%d+\n$") then
         error("is cut off", 0)
     end
-    local facts = { accounts = {}, users = {}, has_users = {}, observed_at = M.whole(head[3]) }
+    local facts = {
+        observed_at = M.whole(head[3]), accounts = {}, users = {}, has_users = {}, user_names = {},
+    }
     facts.policy, facts.first = M.policy(file, #header)
     facts.last = size - 1
     return facts, header
@@ -1144,7 +1157,8 @@ function M.request_of(d, rec, marker)
     local limit = M.number(d.time_limit) or M.number(rec.time_limit)
     local requeue = M.number16(d.requeue) or M.number16(rec.requeue)
     local account = M.lower(d.account) ~= "" and M.lower(d.account) or M.lower(rec.account)
-    local request = M.read({ qos = "funded", user_name = d.user_name, partition = rec.partition },
+    local request = M.read(
+        { qos = "funded", partition = rec.partition, user_id = d.user_id, user_name = d.user_name },
         { account = account, batch = M.text(rec.script) ~= "" })
     request.gpus = M.gpus_of_job(rec)
     request.time_limit = limit and limit * 60
@@ -1192,7 +1206,8 @@ end
 -- Root, operators and the sweep know what they do. Their `funded` means the account's own QOS.
 function M.change_by_trusted(d, rec, uid, qos)
     if qos == "funded" then
-        local account = M.snapshot() and M.account(M.lower(d.account) ~= "" and M.lower(d.account) or M.lower(rec.account))
+        local name = M.lower(d.account) ~= "" and M.lower(d.account) or M.lower(rec.account)
+        local account = M.snapshot() and M.account(name)
         d.qos = account and account.qos ~= "" and account.qos or rec.qos
     end
     -- The sweep always writes its marker; that would be a line for each job it moves.

@@ -19,12 +19,15 @@ from slurm_budget.ledger.schema import APPLICATION, SCHEMA, SQLITE_APPLICATION_I
 @cache
 def sql_folder() -> Path:
     """The folder sql/ of the checkout, or of the installed distribution."""
-    checkout = Path(__file__).parents[2] / "sql"
-    if (checkout / "migrations" / "env.py").exists():
-        return checkout
+    above = Path(__file__).parents[2]
+    # a checkout; beside the package (`pip install --target`); where the wheel's record says
+    places = [above / "sql", above / "share" / "slurm-budget" / "sql"]
     for file in metadata.files("slurm-budget") or ():
         if file.parts[-3:] == ("sql", "migrations", "env.py"):
-            return Path(str(file.locate())).resolve().parents[1]
+            places.append(Path(str(file.locate())).resolve().parents[1])
+    for place in places:
+        if (place / "migrations" / "env.py").exists():
+            return place
     raise LedgerUnreachable(
         "the migrations (sql/migrations) were not installed with this program",
         mend="install slurm-budget again from its wheel or its checkout",

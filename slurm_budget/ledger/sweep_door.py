@@ -10,7 +10,8 @@ from slurm_budget.state.intent import Intent, Step
 
 
 class SweepDoor(Door):
-    """The part of the ledger that the sweeper uses. None of it waits for a long import of runs."""
+    """The part of the ledger that the sweeper uses. In MariaDB none of it waits for a long import
+    of runs; SQLite has one writer at a time."""
 
     def open_intent(
         self,
@@ -80,7 +81,7 @@ class SweepDoor(Door):
 
     def acquire_lease(self, cluster: str, holder: str, now: int, ttl: int) -> int | None:
         """Take the lease for `ttl` seconds, or renew one's own; None while another holds it."""
-        with self._write() as connection:
+        with self._write(queue=False) as connection:
             number = self._names.number(connection, cluster)
             return sweeping.acquire(connection, number, holder, now, ttl)
 
@@ -92,7 +93,7 @@ class SweepDoor(Door):
 
     def release_lease(self, cluster: str, token: int, now: int) -> None:
         """Give the lease back before it runs out; another's lease is left alone."""
-        with self._write() as connection:
+        with self._write(queue=False) as connection:
             number = self._names.number(connection, cluster)
             sweeping.release(connection, number, token, now)
 

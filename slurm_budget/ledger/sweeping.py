@@ -179,12 +179,12 @@ def last_sweeps(
 
 def acquire(connection: Connection, cluster: int, holder: str, now: int, ttl: int) -> int | None:
     """Take or renew the lease; None while another holds it. A new holder has a higher token."""
-    row = connection.execute(select(leases).where(leases.c.cluster_id == cluster)).first()
-    if row is None:
-        connection.execute(
-            insert(leases).values(cluster_id=cluster, holder=holder, token=1, expires_at=now + ttl)
-        )
-        return 1
+    ignore = "OR IGNORE" if connection.dialect.name == "sqlite" else "IGNORE"
+    nobody = {"cluster_id": cluster, "holder": "", "token": 0, "expires_at": 0}
+    connection.execute(insert(leases).prefix_with(ignore).values(nobody))
+    row = connection.execute(
+        select(leases).where(leases.c.cluster_id == cluster).with_for_update()
+    ).one()
     if row.holder != holder and row.expires_at > now:
         return None
     lost = row.holder != holder or row.expires_at <= now

@@ -5,6 +5,7 @@ that are not whole are an error, since half an answer must not be read as a smal
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from slurm_budget.core.adopt import AccountInfo
@@ -15,8 +16,9 @@ from slurm_budget.slurm.command import Commands, checked
 from slurm_budget.state.slurm import Association, AssocKey, Fairshare, Qos
 from slurm_budget.text import durations, tres
 
-ASSOC = "account,user,partition,parentname,fairshare,qos,defaultqos,grptres,maxtres"
-OWN = "account,user,partition,qos,defaultqos"
+OWN = "account,user,partition,parentname,fairshare,qos,defaultqos,grptres,maxtres"
+IN_FORCE = "account,user,partition,qos,defaultqos"
+_DEEPEST = 200
 _SHOW = ("sacctmgr", "-nP", "show", "assoc")
 QOS = (
     "name,priority,gracetime,preempt,preemptexempttime,preemptmode,flags,usagefactor,"
@@ -56,31 +58,55 @@ def fairshare(text: str) -> Fairshare:
     return int(text) if text.isdigit() else 1
 
 
-def associations(
-    cluster: str, everything: str, own: str, *, where: str = "sacctmgr show assoc"
-) -> dict[AssocKey, Association]:
-    """Rows as in force (`everything`), with what each says itself (`own`, by WOPLimits)."""
-    said = {(a, u, p): (names(q), d) for a, u, p, q, d in table(own, 5, where)}
-    out: dict[AssocKey, Association] = {}
-    for account, user, partition, parent, share, qos, default, grp, most in table(
-        everything, 9, where
-    ):
-        key = (account, user, partition)
-        own_qos, own_default = said.get(key, (frozenset(), ""))
-        out[key] = Association(
+def associations(cluster: str, text: str) -> dict[AssocKey, Association]:
+    """Rows with what each says itself (`WOPLimits`). What is in force is taken from the accounts
+    above, as if no list were relative: see `in_force`."""
+    own: dict[AssocKey, Association] = {}
+    for row in table(text, 9, "sacctmgr show assoc"):
+        account, user, partition, parent, share, listed, default, grp, most = row
+        own[account, user, partition] = Association(
             cluster=cluster,
             account=account,
             user=user,
             partition=partition,
             parent=parent,
             fairshare=fairshare(share),
-            qos=names(qos),
-            default_qos=default,
             grp_tres=_limit(grp),
             max_tres=_limit(most),
-            own_qos=own_qos,
-            own_default_qos=own_default,
+            own_qos=names(listed),
+            own_default_qos=default,
         )
+    return _inherit(own)
+
+
+def _inherit(own: Mapping[AssocKey, Association]) -> dict[AssocKey, Association]:
+    done: dict[AssocKey, Association] = {}
+
+    def settle(key: AssocKey, depth: int = 0) -> Association:
+        if key in done:
+            return done[key]
+        row = own[key]
+        above = (row.account if row.user else row.parent, "", "")
+        parent = settle(above, depth + 1) if above in own and depth < _DEEPEST else None
+        done[key] = replace(
+            row,
+            qos=row.own_qos or (parent.qos if parent else frozenset()),
+            default_qos=row.own_default_qos or (parent.default_qos if parent else ""),
+            max_tres=row.max_tres or (parent.max_tres if parent else ""),
+        )
+        return done[key]
+
+    return {key: settle(key) for key in own}
+
+
+def in_force(rows: Mapping[AssocKey, Association], text: str) -> dict[AssocKey, Association]:
+    """The same rows with the lists and defaults that Slurm says are in force. A list that somebody
+    made with `qos+=` is relative: it shows as what was added, and only this tells it apart."""
+    out = dict(rows)
+    for account, user, partition, listed, default in table(text, 5, "sacctmgr show assoc"):
+        row = out.get((account, user, partition))
+        if row is not None:
+            out[row.key] = replace(row, qos=names(listed), default_qos=default)
     return out
 
 
@@ -108,15 +134,16 @@ def _seconds(text: str) -> int:
     return int(durations.elapsed(text))
 
 
-def read_assoc(commands: Commands, cluster: str) -> str:
-    """All associations of a cluster as in force. Raises SlurmUnreachable where there is none."""
-    reply = commands.run(*_SHOW, "where", f"cluster={cluster}", f"format={ASSOC}")
+def read_own(commands: Commands, cluster: str) -> str:
+    """All associations of a cluster with what each says itself. Raises SlurmUnreachable where there
+    is none. Slurm needs half as long for these as for what is in force."""
+    reply = commands.run(*_SHOW, "where", f"cluster={cluster}", "WOPLimits", f"format={OWN}")
     return checked(reply, silent_ok=False)
 
 
-def read_own(commands: Commands, cluster: str) -> str:
-    """The same rows with what each says itself, without what it inherits."""
-    reply = commands.run(*_SHOW, "where", f"cluster={cluster}", "WOPLimits", f"format={OWN}")
+def read_in_force(commands: Commands, cluster: str) -> str:
+    """The lists and defaults of all associations with what they inherit."""
+    reply = commands.run(*_SHOW, "where", f"cluster={cluster}", f"format={IN_FORCE}")
     return checked(reply, silent_ok=False)
 
 

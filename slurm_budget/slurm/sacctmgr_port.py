@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cached_property
 
 from slurm_budget.core.adopt import AccountInfo
@@ -26,14 +27,14 @@ class Sacctmgr:
         return versions.parse(checked(self.commands.run("sacctmgr", "-V")))
 
     def observe(self, cluster: str) -> SlurmState:
-        """Everything that a plan depends on. Raises SlurmUnreachable where a part does not answer:
-        slurmctld too, since whole nodes and the half-life are its."""
+        """Everything that a plan depends on, with lists taken as absolute (see `in_force`). Raises
+        SlurmUnreachable where a part does not answer: slurmctld too, since whole nodes and the
+        half-life are its."""
         ask = self.commands
         # At once: each answer takes 0.2 s on old versions however small, most of it waiting.
-        with ThreadPoolExecutor(7) as pool:
+        with ThreadPoolExecutor(6) as pool:
             clusters = pool.submit(sacctmgr.read_clusters, ask)
-            rows = pool.submit(sacctmgr.read_assoc, ask, cluster)
-            own = pool.submit(sacctmgr.read_own, ask, cluster)
+            rows = pool.submit(sacctmgr.read_own, ask, cluster)
             qos = pool.submit(sacctmgr.read_qos, ask)
             tres = pool.submit(sacctmgr.read_tres, ask)
             node_gpus = pool.submit(sacctmgr.node_gpus, ask)
@@ -43,13 +44,18 @@ class Sacctmgr:
             funded = [name for name in qos.result() if name.startswith(self._prefix)]
             return SlurmState(
                 cluster=cluster,
-                associations=sacctmgr.associations(cluster, rows.result(), own.result()),
+                associations=sacctmgr.associations(cluster, rows.result()),
                 qos=qos.result(),
                 tres=tres.result(),
                 node_gpus=node_gpus.result(),
                 half_life=half_life.result(),
                 elsewhere=sacctmgr.used_elsewhere(ask, others, funded),
             )
+
+    def in_force(self, state: SlurmState) -> SlurmState:
+        """The same state with the lists of QOS that Slurm says are in force."""
+        text = sacctmgr.read_in_force(self.commands, state.cluster)
+        return replace(state, associations=sacctmgr.in_force(state.associations, text))
 
     def _half_life(self) -> int:
         text = CommandSlurm(self.commands).config().get("PriorityDecayHalfLife", "")

@@ -1,17 +1,18 @@
-"""Runs from slurmdbd's own tables, read-only: for the first load of years of history.
+"""Runs from slurmdbd's own tables, for the first load of years of history. Read-only.
 
-The tables are those of Slurm's as_mysql plugin: `<cluster>_job_table` has a row for each start of
-each job, as `sacct -D -X` shows them, with ids where sacct has names. The columns read here are the
-same in the schemas of Slurm 22.05, 24.11 and 26.05; that they are all there is checked first, so
-that a schema which has moved on is an error and not a wrong figure.
+It gives the runs that sacct gives, by the same rules that slurmdbd applies on the way (Slurm's
+as_mysql_jobacct_process.c): an account and user by association, a job that ended before it started
+has no time of its own, and while a job is suspended `time_suspended` is the moment since which it
+is, less what it had before. TRES are numbers there; tres_table names them.
 
-Rows are turned into runs by the same code as sacct's, so both sources give equal runs.
+The columns used are the same in the schemas of 22.05, 24.11 and 26.05. One that is missing is said
+before anything is read.
 """
 
+import pwd
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,209 +21,218 @@ from pymysql.cursors import SSCursor
 
 from slurm_budget.errors import BadInput, SlurmUnreachable
 from slurm_budget.slurm import rows
-from slurm_budget.slurm.command import Commands, checked
+from slurm_budget.slurm.command import Commands
 from slurm_budget.slurm.rows import BadRow, Unusable
 from slurm_budget.state.jobs import Run
 
-COLUMNS = (
-    *("id_job", "time_submit", "time_start", "time_end", "time_suspended", "state", "account"),
-    *("partition", "id_qos", "id_user", "tres_alloc", "nodes_alloc", "admin_comment"),
+OURS = Path("/etc/slurm-budget/slurmdbd.conf")
+"""A file like slurmdbd.conf with a user who may only read; looked for first."""
+
+_COLUMNS = (
+    *("id_job", "account", "id_assoc", "id_qos", "id_user", "partition", "time_submit"),
+    *("time_start", "time_end", "time_suspended", "state", "tres_alloc", "nodes_alloc"),
+    *("admin_comment", "time_eligible"),
 )
 _STATES = (
     *("PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT"),
     *("NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"),
 )
-_FLAGS = ((1 << 10, "REQUEUED"), (1 << 13, "RESIZING"), (1 << 16, "REVOKED"))
-"""Bits above the base state that the accounting keeps (slurm/slurm.h, enum job_states)."""
-_NAME = re.compile(r"[A-Za-z0-9_.-]+")
-_ERRORS = (pymysql.MySQLError, OSError)
+_FLAGS = {0x400: "REQUEUED", 0x2000: "RESIZING"}
+"""Bits above the state that slurmdbd keeps; they take the place of its name."""
+_BASE = 0xFF
+_NEWER = "restart_cnt"
+"""A column that 22.05 has not got and 24.11 has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """Where slurmdbd keeps its tables; the password is in no repr and no message."""
+    """Where slurmdbd keeps its tables. The password is in no message."""
 
     host: str
     port: int
     user: str
+    password: str = field(repr=False)
     name: str
-    _secret: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"{self.user}@{self.host}:{self.port}/{self.name}"
-
-    @classmethod
-    def from_slurm(cls, commands: Commands) -> "Database":
-        """Read slurmdbd.conf, which lies beside slurm.conf and only root and SlurmUser may read."""
-        text = checked(commands.run("scontrol", "show", "config"), silent_ok=False)
-        found = re.search(r"^SLURM_CONF\s*=\s*(\S+)", text, re.MULTILINE)
-        folder = commands.conf.parent if commands.conf else Path(found[1]).parent if found else None
-        return cls.from_conf((folder or Path("/etc/slurm")) / "slurmdbd.conf")
 
     @classmethod
     def from_conf(cls, path: Path) -> "Database":
-        """Raises BadInput where the file cannot be read or names no database."""
+        """From StorageHost, StoragePort, StorageUser, StoragePass and StorageLoc."""
         try:
             text = path.read_text(encoding="utf-8", errors="replace")
         except OSError as bad:
-            raise BadInput(
-                f"cannot be read: {bad.strerror}",
+            raise SlurmUnreachable(
+                f"slurmdbd's database cannot be found: {bad.strerror}",
                 where=str(path),
-                mend="run as root or SlurmUser on the host of slurmdbd, or use source = 'sacct'",
+                mend=f"write the Storage... lines of a user who may read into {OURS}, mode 0600",
             ) from None
-        pairs = re.findall(r"^\s*(\w+)\s*=\s*(\S+)", text, re.MULTILINE)
-        get = {key.lower(): value for key, value in pairs}.get
-        if not str(get("storagetype", "")).endswith("mysql"):
-            raise BadInput(
-                f"StorageType={get('storagetype', '(none)')} is no MariaDB",
-                where=str(path),
-                mend="use source = 'sacct'",
-            )
+        found = dict(re.findall(r"(?im)^\s*(storage\w+)\s*=\s*([^#\s]*)", text))
+        given = {key.lower(): value for key, value in found.items()}
+        port = given.get("storageport", "3306")
+        if not port.isdigit():
+            raise BadInput(f"StoragePort {port!r} is not a number", where=str(path))
         return cls(
-            host=get("storagehost", "localhost"),
-            port=int(get("storageport", "3306")),
-            user=get("storageuser", "root"),
-            name=get("storageloc", "slurm_acct_db"),
-            _secret=(get("storagepass", ""),),
+            given.get("storagehost", "localhost"),
+            int(port),
+            given.get("storageuser", "slurm"),
+            given.get("storagepass", ""),
+            given.get("storageloc", "slurm_acct_db"),
         )
 
-    def connect(self) -> "pymysql.Connection[Any]":
-        """A session that cannot write. Raises SlurmUnreachable."""
-        try:
-            return pymysql.connect(
-                host=self.host,
-                port=self.port,
-                user=self.user,
-                password=self._secret[0] if self._secret else "",
-                database=self.name,
-                connect_timeout=10,
-                read_timeout=300,
-                init_command="SET SESSION TRANSACTION READ ONLY",
-            )
-        except _ERRORS as bad:
-            raise _lost(self, bad) from None
+    @classmethod
+    def from_slurm(cls, commands: Commands) -> "Database":
+        """From our own file, or the slurmdbd.conf beside slurm.conf."""
+        if OURS.exists():
+            return cls.from_conf(OURS)
+        slurm_conf = commands.environment().get("SLURM_CONF", "/etc/slurm/slurm.conf")
+        return cls.from_conf(Path(slurm_conf).with_name("slurmdbd.conf"))
 
-
-def _lost(database: Database, bad: BaseException) -> SlurmUnreachable:
-    detail = bad.args[-1] if bad.args else bad
-    return SlurmUnreachable(
-        f"slurmdbd's database cannot be read: {detail}",
-        where=repr(database),
-        mend="check MariaDB and slurmdbd.conf; or use source = 'sacct'",
-    )
+    def __str__(self) -> str:
+        return f"{self.name} on {self.host}:{self.port}"
 
 
 def runs(database: Database, cluster: str, since: int, until: int) -> Iterator[Run | BadRow]:
-    """Runs of one cluster that were there between two epoch seconds, as sacct would give them.
+    """Runs of one cluster that were there between two epoch seconds, in bounded memory.
 
-    Raises SlurmUnreachable when the database goes away, possibly in the middle: hand the iterator
-    to one transaction. Reads in bounded memory.
+    Raises SlurmUnreachable when the database cannot be read to its end: nothing of what came may
+    be kept then.
     """
-    if not _NAME.fullmatch(cluster):
-        raise BadInput(f"{cluster!r} is no cluster name", mend="write it as in ClusterName")
-    with closing(database.connect()) as connection:
-        try:
-            with connection.cursor() as cursor:
-                names = _names(cursor, cluster)
-                _demand(cursor, database, cluster)
-            with connection.cursor(SSCursor) as stream:
-                stream.execute(
-                    f"SELECT {', '.join(f'j.`{name}`' for name in COLUMNS)}, a.`user`"
-                    f" FROM `{cluster}_job_table` j"
-                    f" LEFT JOIN `{cluster}_assoc_table` a ON a.id_assoc = j.id_assoc"
-                    " WHERE j.deleted = 0 AND j.time_start > 0 AND j.time_start <= %s"
-                    " AND (j.time_end >= %s OR j.time_end = 0)",
-                    (until, since),
-                )
-                for values in stream:
-                    row = dict(zip((*COLUMNS, "user"), values, strict=True))
-                    found = _run(row, cluster, names)
-                    if found is not None:
-                        yield found
-        except _ERRORS as bad:
-            raise _lost(database, bad) from None
+    if not re.fullmatch(r"[A-Za-z0-9_.-]+", cluster):
+        raise BadInput(f"{cluster!r} is not a cluster's name", mend="see `sacctmgr show cluster`")
+    try:
+        link = pymysql.connect(
+            host=database.host,
+            port=database.port,
+            user=database.user,
+            password=database.password,
+            database=database.name,
+            charset="utf8mb4",
+            connect_timeout=10,
+            init_command="SET SESSION TRANSACTION READ ONLY",
+        )
+        with link, link.cursor() as cursor:
+            columns = _columns(cursor, cluster, database)
+            maker = _Maker(cursor, cluster, numbers_users=_NEWER in columns)
+            cursor.execute("SELECT UNIX_TIMESTAMP()")
+            now = int(cursor.fetchone()[0])
+            with link.cursor(SSCursor) as stream:
+                stream.execute(_query(cluster), (until, since))
+                for row in stream:
+                    made = maker.run(row, now)
+                    if made is not None:
+                        yield made
+    except pymysql.MySQLError as bad:
+        number = bad.args[0] if bad.args else 0
+        text = str(bad.args[1]) if len(bad.args) > 1 else type(bad).__name__
+        raise SlurmUnreachable(
+            f"slurmdbd's database failed ({number}): {text}",
+            where=str(database),
+            mend="check that it runs and that the user may SELECT; slurm.source = sacct needs none",
+        ) from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
-    qos: Mapping[int, str]
-    tres: Mapping[int, str]
-
-
-def _names(cursor: Any, cluster: str) -> _Names:
-    cursor.execute("SELECT id, name FROM qos_table")
-    qos = {int(number): name for number, name in cursor.fetchall()}
-    cursor.execute("SELECT id, type, name FROM tres_table")
-    tres = {int(n): f"{kind}/{name}" if name else kind for n, kind, name in cursor.fetchall()}
-    return _Names(qos, tres)
-
-
-def _demand(cursor: Any, database: Database, cluster: str) -> None:
+def _columns(cursor: Any, cluster: str, database: Database) -> set[str]:
     cursor.execute(
         "SELECT column_name FROM information_schema.columns"
-        " WHERE table_schema = %s AND table_name = %s",
-        (database.name, f"{cluster}_job_table"),
+        " WHERE table_schema = DATABASE() AND table_name = %s",
+        (f"{cluster}_job_table",),
     )
-    there = {row[0] for row in cursor.fetchall()}
-    missing = [name for name in COLUMNS if name not in there]
+    there = {str(row[0]) for row in cursor.fetchall()}
+    missing = [name for name in _COLUMNS if name not in there]
     if missing:
+        what = f"has no column {', '.join(missing)}" if there else "is not there"
         raise SlurmUnreachable(
-            f"the table {cluster}_job_table lacks {', '.join(missing[:4])}"
-            if there
-            else f"there is no table {cluster}_job_table",
-            where=repr(database),
-            mend="check slurm.cluster; for a schema newer than 26.05 use source = 'sacct'",
+            f"the table {cluster}_job_table {what}",
+            where=str(database),
+            mend="check slurm.cluster; with another schema use slurm.source = sacct",
         )
+    return there
 
 
-def state_of(number: int) -> str:
-    """The name of a stored state: a flag that the accounting keeps, or the base state."""
-    for bit, name in _FLAGS:
+def _query(cluster: str) -> str:
+    wanted = ", ".join(
+        f"t1.`{name}`" for name in _COLUMNS if name not in ("id_assoc", "time_eligible")
+    )
+    return (
+        f"SELECT {wanted}, t2.acct, t2.user FROM `{cluster}_job_table` t1"
+        f" LEFT JOIN `{cluster}_assoc_table` t2 ON t1.id_assoc = t2.id_assoc"
+        " WHERE t1.time_start > 0 AND t1.time_eligible > 0 AND t1.time_eligible < %s"
+        " AND (t1.time_end = 0 OR t1.time_end >= %s)"
+        " ORDER BY t1.id_job, t1.time_submit"
+    )
+
+
+class _Maker:
+    """Turns rows into runs; knows the names of QOS and TRES."""
+
+    def __init__(self, cursor: Any, cluster: str, *, numbers_users: bool) -> None:
+        cursor.execute("SELECT id, name FROM qos_table")
+        self._qos: dict[int, str] = dict(cursor.fetchall())
+        cursor.execute("SELECT id, type, name FROM tres_table")
+        self._tres = {
+            str(number): f"{kind}/{name}" if name else kind
+            for number, kind, name in cursor.fetchall()
+        }
+        self._cluster = cluster
+        self._numbers_users = numbers_users
+        self._spelled: dict[str, str] = {}
+
+    def run(self, row: tuple[Any, ...], now: int) -> Run | BadRow | None:
+        (job_id, account, id_qos, id_user, partition, submit, start, end, suspended, state) = row[
+            :10
+        ]
+        tres_alloc, nodes, comment, acct, user = row[10:]
+        try:
+            word = _state(state)
+            if word == "PENDING":
+                return None
+            if end and start > end:
+                start = end
+            qos = self._qos.get(id_qos, "Unknown")
+            return Run(
+                self._cluster,
+                job_id,
+                start,
+                end or None,
+                submit or start,
+                user or self._user(id_user),
+                (acct or account or "").lower(),
+                qos,
+                partition,
+                word,
+                rows.gpus(self._alloc(tres_alloc)),
+                nodes,
+                max(now - suspended, 0) if word == "SUSPENDED" else suspended,
+                rows.class_of(qos),
+                rows.min_runtime(comment or ""),
+            )
+        except Unusable as bad:
+            return BadRow(0, f"job {job_id}: {bad}")
+
+    def _user(self, uid: int) -> str:
+        """Without an association sacct asks this machine who a uid is; where nobody is, it shows
+        the number since some version after 22.05, and nothing before."""
+        try:
+            return pwd.getpwuid(uid).pw_name
+        except KeyError:
+            return str(uid) if self._numbers_users else ""
+
+    def _alloc(self, numbers: str) -> str:
+        """`1=8,1001=2` as `cpu=8,gres/gpu=2`."""
+        known = self._spelled.get(numbers)
+        if known is None:
+            pairs = (item.partition("=") for item in numbers.split(",") if item)
+            known = ",".join(f"{self._tres.get(n, n)}={count}" for n, _, count in pairs)
+            if len(self._spelled) > 65536:
+                self._spelled.clear()
+            self._spelled[numbers] = known
+        return known
+
+
+def _state(number: int) -> str:
+    for bit, word in _FLAGS.items():
         if number & bit:
-            return name
-    base = number & 0xFF
+            return word
+    base = number & _BASE
     if base >= len(_STATES):
         raise Unusable(f"the state {number} is not one of Slurm's")
     return _STATES[base]
-
-
-def _run(row: Mapping[str, Any], cluster: str, names: _Names) -> Run | BadRow | None:
-    try:
-        word = state_of(int(row["state"]))
-        if word == "PENDING":
-            return None
-        start, end = int(row["time_start"]), int(row["time_end"]) or None
-        if end is not None and end < start:
-            raise Unusable(f"it ends {start - end} s before it starts")
-        qos = names.qos.get(int(row["id_qos"]), "")
-        return Run(
-            cluster,
-            int(row["id_job"]),
-            start,
-            end,
-            int(row["time_submit"]) or start,
-            row["user"] or "",
-            (row["account"] or "").lower(),
-            qos,
-            row["partition"] or "",
-            word,
-            rows.gpus(_tres(row["tres_alloc"] or "", names)),
-            int(row["nodes_alloc"]),
-            # while a job is suspended this column holds the moment at which that began
-            0 if word == "SUSPENDED" else int(row["time_suspended"]),
-            rows.class_of(qos),
-            rows.min_runtime(row["admin_comment"] or ""),
-        )
-    except Unusable as bad:
-        return BadRow(0, f"job {row['id_job']}: {bad}")
-
-
-def _tres(text: str, names: _Names) -> str:
-    """`1=2,1001=8` with names; an id that tres_table does not know cannot be read."""
-    out = []
-    for item in filter(None, text.split(",")):
-        number, _, count = item.partition("=")
-        if not number.isdigit() or int(number) not in names.tres:
-            raise Unusable(f"TRES {item!r} is not in tres_table")
-        out.append(f"{names.tres[int(number)]}={count}")
-    return ",".join(out)

@@ -60,13 +60,18 @@ def prepare(slurm: AssociationPort, tree: BudgetTree, settings: Settings, now: i
     Raises SlurmUnreachable where Slurm does not answer, BadInput where it does not account the GPUs
     that a budget counts.
     """
-    state = slurm.observe(tree.cluster)
     policy = policy_of(settings)
     window = settings.window.length
-    desired = desire(tree, state, policy, window, now)
-    _accounted(desired, state)
     digest = plans.budget_digest(tree, policy, window, now)
-    return Prepared(plans.make(desired, state, now, digest), state, tree, policy)
+
+    def planned(state: SlurmState) -> Prepared:
+        desired = desire(tree, state, policy, window, now)
+        _accounted(desired, state)
+        return Prepared(plans.make(desired, state, now, digest), state, tree, policy)
+
+    quick = planned(slurm.observe(tree.cluster))
+    # What is in force takes Slurm twice as long to say, and only new lists depend on it.
+    return planned(slurm.in_force(quick.state)) if quick.plan else quick
 
 
 def make_plan(slurm: AssociationPort, tree: BudgetTree, settings: Settings, now: int) -> Plan:

@@ -238,6 +238,29 @@ def test_many_new_rows_are_counted_afresh(ledger: Ledger, monkeypatch: pytest.Mo
         assert figures(ledger, window, now) == expected(found, window, now)
 
 
+def test_both_ways_to_count_afresh_agree(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite adds up rows itself only where their sums fit; else the database groups them."""
+    found = [
+        run(
+            n,
+            start=100 + n,
+            end=150 + 3 * n,
+            user=f"u{n % 7}",
+            class_="funded" if n % 3 else "preemptible",
+            gpus={"h100": n % 3, "": 1} if n % 3 else {"a100": 2},
+        )
+        for n in range(200)
+    ]
+    ledger.record_runs(found, source="t", now=1)
+    ledger.record_runs([replace(one, end=one.end + 1) for one in found[::5]], source="t", now=2)  # type: ignore[operator]
+    window = Window("sliding", 500)
+    one = figures(ledger, window, 600)
+    monkeypatch.setattr(sums_of, "_APART", 1)
+    ledger.forget_sums()
+    assert figures(ledger, window, 600) == one
+    assert one == expected(list(ledger.runs_between("main", 0, 10**9)), window, 600)
+
+
 def test_whole_run_charges_all_of_a_funded_run(ledger: Ledger) -> None:
     ledger.record_runs([run(gpus={"": 1})], source="t", now=300)
     window = Window("sliding", 1000)

@@ -82,7 +82,7 @@ def test_an_empty_answer_with_exit_1_is_refused() -> None:
 def test_parent_is_no_number() -> None:
     cluster, account, user, _, share, limit = CASES["M09"][0].split("|")
     line = f"{account}|{user}|||{share}|normal||{limit}|\n"
-    (row,) = sacctmgr.associations(cluster, line, f"{account}|{user}|||\n").values()
+    (row,) = sacctmgr.associations(cluster, line).values()
     assert row.fairshare == "parent"
     assert row.grp_tres == "gres/gpu=60000"
     assert sacctmgr.fairshare("2147483647") == "parent"
@@ -91,7 +91,7 @@ def test_parent_is_no_number() -> None:
 def test_names_are_stripped_of_the_trees_indent() -> None:
     lines = CASES["M30"][0].removesuffix(" (indented tree)").split(" / ")
     text = "".join(f"{line}|||root|1|normal|||\n" for line in lines)
-    assert {key[0] for key in sacctmgr.associations("c1", text, "")} == {"lab_a", "lab_a1"}
+    assert {key[0] for key in sacctmgr.associations("c1", text)} == {"lab_a", "lab_a1"}
 
 
 def test_an_unknown_tres_is_a_failure() -> None:
@@ -101,34 +101,45 @@ def test_an_unknown_tres_is_a_failure() -> None:
 # reading
 
 
-ASSOC = """\
+OWN = """\
 root||||1|normal|||
 lab|||root|160000|funded-lab,high,normal,preemptible|preemptible|gres/gpu=8,mem=2000M|gres/gpu=16
-lab|ana|||1|funded-lab,high,normal,preemptible|preemptible||
-lab|ana|gpu||3|high|preemptible||
+lab|ana|||1||||
+lab|ana|gpu||3|high|||
+lab|ben|||1|low|||
 """
-OWN = """\
+IN_FORCE = """\
 root|||normal|
 lab|||funded-lab,high,normal,preemptible|preemptible
-lab|ana|||
-lab|ana|gpu|high|
+lab|ana||funded-lab,high,normal,preemptible|preemptible
+lab|ana|gpu|high|preemptible
+lab|ben||funded-lab,high,low,normal,preemptible|preemptible
 """
 
 
 def test_associations_in_force_and_their_own() -> None:
-    rows = sacctmgr.associations("c", ASSOC, OWN)
+    rows = sacctmgr.associations("c", OWN)
     lab = rows["lab", "", ""]
     assert (lab.parent, lab.fairshare, lab.own_default_qos) == ("root", 160000, "preemptible")
     assert lab.grp_tres == "gres/gpu=8,mem=2000"
     assert rows["lab", "ana", ""].own_qos == frozenset()
+    assert rows["lab", "ana", ""].qos == lab.qos, "inherited"
     assert rows["lab", "ana", ""].default_qos == "preemptible"
-    assert rows["lab", "ana", "gpu"].own_qos == {"high"}
+    assert rows["lab", "ana", "gpu"].qos == {"high"}
+    real = sacctmgr.in_force(rows, IN_FORCE)
+    assert {k: v for k, v in real.items() if k[1] != "ben"} == {
+        k: v for k, v in rows.items() if k[1] != "ben"
+    }
+    ben = real["lab", "ben", ""]
+    assert ben.own_qos == {"low"}
+    assert ben.qos == lab.qos | {"low"}, "somebody said qos+=low"
+    assert plans.association_fields(ben)["qos"].endswith("(inherited)")
 
 
 @pytest.mark.parametrize("cut", ["lab|||root|16", "lab", "a|b|c|d|e|f|g|h|i|j"])
 def test_a_row_that_is_cut_off_is_no_small_cluster(cut: str) -> None:
     with pytest.raises(SlurmUnreachable, match="values instead of 9"):
-        sacctmgr.associations("c", ASSOC + cut, OWN)
+        sacctmgr.associations("c", OWN + cut)
 
 
 QOS = """\

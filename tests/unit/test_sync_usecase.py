@@ -44,6 +44,9 @@ class Port:
     def observe(self, cluster: str) -> SlurmState:
         return self.state
 
+    def in_force(self, state: SlurmState) -> SlurmState:
+        return self.state
+
     def in_use(self) -> Mapping[str, Mapping[str, int]]:
         self.asked_in_use += 1
         return self.used
