@@ -126,7 +126,7 @@ def _order(
     account = tree.resolve(job.account) or job.account
     standing = accounts[account].standing if account in accounts else None
     return (
-        job.reason in HOLDS and not _held_by_us(job),
+        job.reason in HOLDS and not held_for_budget(job),
         float("inf") if standing is None else standing,
         account,
         live.class_of(job) != "funded",
@@ -136,7 +136,8 @@ def _order(
     )
 
 
-def _held_by_us(job: Job) -> bool:
+def held_for_budget(job: Job) -> bool:
+    """Whether the hook holds the job until a budget has enough left (on_exhausted = wait)."""
     mark = parse(job.admin_comment)
     return mark is not None and mark.why == BUDGET_HOLD
 

@@ -46,6 +46,11 @@ def signal(commands: Commands, job_id: int, name: str) -> Deed:
     return read(commands.run("scancel", f"--signal={name}", "--full", str(job_id)))
 
 
+def release(commands: Commands, job: str) -> Deed:
+    """End the hold in which the hook left a job that waits for budget."""
+    return read(commands.run("scontrol", "release", job))
+
+
 def retag(commands: Commands, job: str, qos: str, admin_comment: str) -> Deed:
     """Move a pending job to another QOS and write the marker beside it, in one request."""
     return read(

@@ -68,5 +68,8 @@ class CommandSlurm:
     def signal(self, job_id: int, name: str) -> Deed:
         return actions.signal(self.commands, job_id, name)
 
+    def release(self, job: str) -> Deed:
+        return actions.release(self.commands, job)
+
     def retag(self, job: str, qos: str, admin_comment: str) -> Deed:
         return actions.retag(self.commands, job, qos, admin_comment)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from slurm_budget.core import live, owed
 from slurm_budget.core.choose import choose
-from slurm_budget.core.retag import Verdicts, verdicts
+from slurm_budget.core.retag import Verdicts, held_for_budget, verdicts
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.ports import JobPort
 from slurm_budget.settings import Settings
@@ -172,6 +172,9 @@ def sweep(
 
 def _retag(slurm: JobPort, out: Swept, policy: SweepPolicy) -> None:
     for retag in out.decision.verdicts.retags[: policy.max_updates]:
+        if retag.class_ == "funded" and held_for_budget(retag.job):
+            # first, for a kill behind it leaves a job that waits, and none that is held for ever
+            slurm.release(_address(retag))
         deed = slurm.retag(_address(retag), retag.qos, retag.admin_comment)
         if deed.outcome == "done":
             out.retagged.append(retag)

@@ -78,8 +78,15 @@ def test_slurmdbds_own_tables_give_exactly_the_runs_of_sacct(site: Playground) -
     ).partition("=")[2]
     assert password not in repr(database)
     ends = (int(time.time()) - 3600, int(time.time()) + 10)
-    theirs = sorted(sacct.runs(commands, site.name, *ends), key=repr)
-    ours = sorted(slurmdbd_sql.runs(database, site.name, *ends), key=repr)
+
+    def both() -> tuple[list[object], list[object]]:
+        theirs = sacct.runs(commands, site.name, *ends)
+        ours = slurmdbd_sql.runs(database, site.name, *ends)
+        return sorted(theirs, key=repr), sorted(ours, key=repr)
+
+    # slurmctld's last words reach slurmdbd a moment later, perhaps between the two reads
+    site.wait("both say the same", lambda: both()[0] == both()[1], 20)
+    theirs, ours = both()
     assert ours == theirs
     starts = [run.job_id for run in ours if isinstance(run, Run)]
     assert starts.count(again) == 2

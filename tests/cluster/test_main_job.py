@@ -212,3 +212,24 @@ def test_a_ledger_that_is_none_is_refused(site: Playground, tmp_path: Path) -> N
     config.write_text(site.config.read_text().replace(str(site.ledger), str(fake)))
     done = site.sbudget("sweep", code=7, env={"SBUDGET_CONFIG": str(config)})
     assert str(fake) in done.err
+
+
+def test_a_job_that_waits_for_budget_is_released_when_it_is_there(site: Playground) -> None:
+    waits = site.site / "wait.toml"
+    waits.write_text(site.config.read_text().replace("[jobs]", '[jobs]\non_exhausted = "wait"'))
+    env = {"SBUDGET_CONFIG": str(waits)}
+    costs = ("--comment=min-runtime=60s", "--time=2")
+    try:
+        site.sbudget("sweep", env=env)
+        first, _ = site.sbatch(CLEO, *FUNDED, *costs, "60")
+        site.wait("the first runs", lambda: site.state(first) == "RUNNING", 30)
+        second, said = site.sbatch(CLEO, *FUNDED, *costs, "1")
+        assert "robotics" in said
+        site.sbudget("sweep", env=env)
+        site.wait("it is held", lambda: site.job(second)["Reason"].startswith("JobHeld"), 30)
+        site.slurm("scancel", str(first))
+        site.sbudget("sweep", env=env)
+        site.wait("it runs", lambda: site.last(second) == "COMPLETED", 30)
+        assert site.rows(second)[-1][2] == "funded-robotics"
+    finally:
+        site.sbudget("sweep")
