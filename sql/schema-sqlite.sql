@@ -109,9 +109,9 @@ CREATE TABLE runs (
     CONSTRAINT pk_runs PRIMARY KEY (id),
     CONSTRAINT uq_runs_cluster_id UNIQUE (cluster_id, job_id, start_at, revision)
 );
-CREATE INDEX ix_runs_cluster_id_charged_until ON runs (cluster_id, charged_until);
-CREATE INDEX ix_runs_cluster_id_counts_from ON runs (cluster_id, counts_from);
-CREATE INDEX ix_runs_cluster_id_counts_until ON runs (cluster_id, counts_until);
+CREATE INDEX ix_runs_charged_until ON runs (charged_until);
+CREATE INDEX ix_runs_counts_from ON runs (counts_from);
+CREATE INDEX ix_runs_counts_until ON runs (counts_until);
 
 -- cache of the sums in a window, so that a command need not add up a week
 CREATE TABLE sums_states (

@@ -8,14 +8,16 @@ who is owed.
 caller, which knows the queue; here it is added up like the rest.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf
+from typing import NamedTuple, TypeVar
 
 from slurm_budget.core.weights import counted_type
 from slurm_budget.state.budget import ALL_GPUS, BudgetNode, BudgetTree
 
+K = TypeVar("K", bound=Hashable)
 Key = tuple[str, str, str]
 """(account, user, GPU type); the type of an untyped GPU is the empty string."""
 
@@ -28,8 +30,7 @@ class Sums:
     use: Mapping[Key, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """One account with all below it, or one user in an account. Weighted GPU-milliseconds."""
 
     name: str
@@ -72,11 +73,9 @@ class _Accounts:
                 above = tuple(up.name for up in tree.ancestors(name))[1:]
             self.path[name] = (name, *above)
 
-    def holders(self, key: Key) -> Iterable[str]:
-        """The accounts whose budget counts GPUs of this key: its own and those above, by type."""
-        account = self.aliases.get(key[0], key[0])
-        kind = key[2]
-        for name in self.path.get(account, ()):
+    def holders(self, account: str, kind: str) -> Iterator[str]:
+        """The accounts whose budget counts a GPU of this type used here: it and those above it."""
+        for name in self.path.get(self.aliases.get(account, account), ()):
             if self.only[name] is None or self.only[name] == kind:
                 yield name
 
@@ -93,26 +92,16 @@ def standings(
     of one type (`gres/gpu:h100`) counts that type alone.
     """
     accounts = _Accounts(tree)
-    charge, use, held = (
-        _by_account(accounts, figures) for figures in (sums.charge, sums.use, reserved)
-    )
+    direct: dict[tuple[str, str], list[int]] = {}
+    for (account, _, kind), *amounts in _figures(sums, reserved):
+        _add(direct, (account, kind), amounts)
+    totals: dict[str, list[int]] = {}
+    for (account, kind), amounts in direct.items():
+        for name in accounts.holders(account, kind):
+            _add(totals, name, amounts)
     return {
-        name: Standing(
-            name, budgets.get(name), charge.get(name, 0), held.get(name, 0), use.get(name, 0)
-        )
-        for name in tree.nodes
+        name: Standing(name, budgets.get(name), *totals.get(name, _NOTHING)) for name in tree.nodes
     }
-
-
-def _by_account(accounts: _Accounts, figures: Mapping[Key, int]) -> dict[str, int]:
-    direct: dict[tuple[str, str], int] = {}
-    for (account, _, kind), amount in figures.items():
-        direct[account, kind] = direct.get((account, kind), 0) + amount
-    out: dict[str, int] = {}
-    for (account, kind), amount in direct.items():
-        for name in accounts.holders((account, "", kind)):
-            out[name] = out.get(name, 0) + amount
-    return out
 
 
 def user_standings(
@@ -123,20 +112,39 @@ def user_standings(
 ) -> dict[tuple[str, str], Standing]:
     """The same for (account, user) with a budget of their own (core.budget.user_budgets)."""
     accounts = _Accounts(tree)
-    totals: list[dict[tuple[str, str], int]] = []
-    for figures in (sums.charge, sums.use, reserved):
-        by_user: dict[tuple[str, str], int] = {}
-        for (account, user, kind), amount in figures.items():
-            name = accounts.aliases.get(account, account)
-            only = accounts.only.get(name)
-            if only is None or only == kind:
-                by_user[name, user] = by_user.get((name, user), 0) + amount
-        totals.append(by_user)
-    charge, use, held = totals
+    totals: dict[tuple[str, str], list[int]] = {}
+    for (account, user, kind), *amounts in _figures(sums, reserved):
+        name = accounts.aliases.get(account, account)
+        only = accounts.only.get(name)
+        if only is None or only == kind:
+            _add(totals, (name, user), amounts)
     return {
-        key: Standing(key[1], budget, charge.get(key, 0), held.get(key, 0), use.get(key, 0))
-        for key, budget in budgets.items()
+        key: Standing(key[1], budget, *totals.get(key, _NOTHING)) for key, budget in budgets.items()
     }
+
+
+_NOTHING = (0, 0, 0)
+
+
+def _figures(sums: Sums, reserved: Mapping[Key, int]) -> Iterator[tuple[Key, int, int, int]]:
+    """(key, charge, reserved, use) of every key that is in any of the three."""
+    charge, use = sums.charge, sums.use
+    for key, used in use.items():
+        yield key, charge.get(key, 0), reserved.get(key, 0), used
+    for key in charge.keys() - use.keys():
+        yield key, charge[key], reserved.get(key, 0), 0
+    for key in reserved.keys() - use.keys() - charge.keys():
+        yield key, 0, reserved[key], 0
+
+
+def _add(totals: dict[K, list[int]], key: K, amounts: list[int]) -> None:
+    have = totals.get(key)
+    if have is None:
+        totals[key] = [*amounts]
+        return
+    have[0] += amounts[0]
+    have[1] += amounts[1]
+    have[2] += amounts[2]
 
 
 def unknown_accounts(tree: BudgetTree, sums: Sums) -> dict[str, int]:

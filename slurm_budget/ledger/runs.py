@@ -75,7 +75,7 @@ def between(
 ) -> Iterator[Run]:
     """Runs that overlap [start, end), in order of their start; one row at a time."""
     query = text(
-        "SELECT r.* FROM runs r WHERE r.cluster_id = :cluster AND r.start_at < :end"
+        "SELECT r.* FROM runs r WHERE +r.cluster_id = :cluster AND r.start_at < :end"
         # the first of these two has an index, the second is meant
         " AND r.counts_until > :start AND (r.end_at IS NULL OR r.end_at > :start)"
         f" AND {NOT_REPLACED}"
@@ -89,7 +89,7 @@ def between(
 def unfinished(connection: Connection, names: Names, cluster: int) -> list[Run]:
     """Runs without an end; Slurm's queue decides which of them are alive."""
     query = text(
-        "SELECT r.* FROM runs r WHERE r.cluster_id = :cluster AND r.end_at IS NULL"
+        "SELECT r.* FROM runs r WHERE +r.cluster_id = :cluster AND r.end_at IS NULL"
         f" AND r.counts_until >= {FOREVER}"  # of these two, this one has an index
         f" AND {NOT_REPLACED} ORDER BY r.start_at, r.job_id"
     )

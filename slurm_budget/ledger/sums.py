@@ -70,7 +70,7 @@ WHERE r.id >= :first AND +r.cluster_id = :cluster AND +r.counts_until > :edge
   AND +r.counts_from <= :now AND (r.counts_from <= :edge OR r.counts_until > :now)
   AND {_KEPT}
 """
-_FIRST = "SELECT MIN(id) FROM runs WHERE cluster_id = :cluster AND counts_until > :edge"
+_FIRST = "SELECT MIN(id) FROM runs WHERE +cluster_id = :cluster AND counts_until > :edge"
 
 
 @dataclass
@@ -198,7 +198,7 @@ class SumsReader:
         for i, (low, high) in enumerate(stretches):
             bounds |= {f"low{i}": low, f"high{i}": high}
             pieces += [
-                f"SELECT id FROM runs WHERE cluster_id = :cluster AND {column} > :low{i}"
+                f"SELECT id FROM runs WHERE +cluster_id = :cluster AND {column} > :low{i}"
                 f" AND {column} <= :high{i}"
                 for column in ("counts_from", "counts_until", "charged_until")
             ]

@@ -81,8 +81,14 @@ class SweepDoor(Door):
 
     def acquire_lease(self, cluster: str, holder: str, now: int, ttl: int) -> int | None:
         """Take the lease for `ttl` seconds, or renew one's own; None while another holds it."""
+        with self._read() as connection:
+            number = self._names.find(connection, cluster)
+            known = number is not None and sweeping.has_lease(connection, number)
+        if number is None or not known:
+            with self._write(queue=False) as connection:
+                number = self._names.number(connection, cluster)
+                sweeping.make_lease(connection, number)
         with self._write(queue=False) as connection:
-            number = self._names.number(connection, cluster)
             return sweeping.acquire(connection, number, holder, now, ttl)
 
     def check_lease(self, cluster: str, token: int, now: int) -> bool:

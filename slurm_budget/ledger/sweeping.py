@@ -177,11 +177,23 @@ def last_sweeps(
     ]
 
 
-def acquire(connection: Connection, cluster: int, holder: str, now: int, ttl: int) -> int | None:
-    """Take or renew the lease; None while another holds it. A new holder has a higher token."""
+def make_lease(connection: Connection, cluster: int) -> None:
+    """The row to queue at, held by nobody. A transaction of its own: of several who would make it
+    and go on to `acquire`, MariaDB would throw some out as deadlocked."""
     ignore = "OR IGNORE" if connection.dialect.name == "sqlite" else "IGNORE"
     nobody = {"cluster_id": cluster, "holder": "", "token": 0, "expires_at": 0}
     connection.execute(insert(leases).prefix_with(ignore).values(nobody))
+
+
+def has_lease(connection: Connection, cluster: int) -> bool:
+    """Whether that row is there."""
+    return (
+        connection.scalar(select(leases.c.token).where(leases.c.cluster_id == cluster)) is not None
+    )
+
+
+def acquire(connection: Connection, cluster: int, holder: str, now: int, ttl: int) -> int | None:
+    """Take or renew the lease; None while another holds it. A new holder has a higher token."""
     row = connection.execute(
         select(leases).where(leases.c.cluster_id == cluster).with_for_update()
     ).one()

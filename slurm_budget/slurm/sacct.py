@@ -68,12 +68,8 @@ def dump(lines: Iterable[str], where: str, cluster: str = "") -> Iterator[Run | 
 
     Raises BadInput when the first line shows that it is no dump of sacct that can be used.
     """
-    source = (
-        (number, line)
-        for number, line in enumerate(lines, 1)
-        if line.strip() and not line.startswith("#")
-    )
-    first = next(source, None)
+    source = enumerate(lines, 1)
+    first = next((one for one in source if not _passed_over(one[1])), None)
     if first is None:
         return
     header = _header(first[1])
@@ -89,6 +85,10 @@ def dump(lines: Iterable[str], where: str, cluster: str = "") -> Iterator[Run | 
         )
     reader = Reader(FIELDS, separator, cluster=cluster, where=where)
     yield from reader.read(_again(first, source))
+
+
+def _passed_over(line: str) -> bool:
+    return not line.strip() or line.startswith("#")
 
 
 def _again(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -140,6 +140,8 @@ class Reader:
             text = line.rstrip("\r\n")
             cells = text.split(separator, cuts)
             if len(cells) != width:
+                if _passed_over(text):
+                    continue
                 yield BadRow(number, self._miscounted(len(cells)), text)
                 continue
             try:

@@ -101,8 +101,8 @@ CREATE TABLE intents (
 	created_at BIGINT NOT NULL, 
 	CONSTRAINT pk_intents PRIMARY KEY (id)
 );
-INSERT INTO "intents" VALUES(1,1,8,4000,7,10,9,2,'language is owed 2 GPUs',8900);
-INSERT INTO "intents" VALUES(2,1,5,1,7,NULL,2,1,'node drains',8901);
+INSERT INTO "intents" VALUES(1,1,8,4000,4,10,2,2,'language is owed 2 GPUs',8900);
+INSERT INTO "intents" VALUES(2,1,5,1,4,NULL,15,1,'node drains',8901);
 CREATE TABLE leases (
 	cluster_id INTEGER NOT NULL, 
 	holder VARCHAR(255) NOT NULL, 
@@ -125,20 +125,20 @@ CREATE TABLE names (
 	CONSTRAINT uq_names_text UNIQUE (text)
 );
 INSERT INTO "names" VALUES(1,'main');
-INSERT INTO "names" VALUES(2,'');
-INSERT INTO "names" VALUES(3,'ana');
-INSERT INTO "names" VALUES(4,'gres/gpu:h100=8,gres/gpu=8');
-INSERT INTO "names" VALUES(5,'preemptible');
-INSERT INTO "names" VALUES(6,'gpu');
-INSERT INTO "names" VALUES(7,'vision');
-INSERT INTO "names" VALUES(8,'PREEMPTED');
-INSERT INTO "names" VALUES(9,'language');
-INSERT INTO "names" VALUES(10,'COMPLETED');
-INSERT INTO "names" VALUES(11,'funded-vision');
-INSERT INTO "names" VALUES(12,'FAILED');
-INSERT INTO "names" VALUES(13,'cleo');
-INSERT INTO "names" VALUES(14,'gres/gpu=2');
-INSERT INTO "names" VALUES(15,'RUNNING');
+INSERT INTO "names" VALUES(2,'language');
+INSERT INTO "names" VALUES(3,'cleo');
+INSERT INTO "names" VALUES(4,'vision');
+INSERT INTO "names" VALUES(5,'ana');
+INSERT INTO "names" VALUES(6,'funded-vision');
+INSERT INTO "names" VALUES(7,'gpu');
+INSERT INTO "names" VALUES(8,'RUNNING');
+INSERT INTO "names" VALUES(9,'gres/gpu:h100=8,gres/gpu=8');
+INSERT INTO "names" VALUES(10,'preemptible');
+INSERT INTO "names" VALUES(11,'PREEMPTED');
+INSERT INTO "names" VALUES(12,'gres/gpu=2');
+INSERT INTO "names" VALUES(13,'COMPLETED');
+INSERT INTO "names" VALUES(14,'FAILED');
+INSERT INTO "names" VALUES(15,'');
 CREATE TABLE recordings (
 	id INTEGER NOT NULL, 
 	source VARCHAR(255) NOT NULL, 
@@ -173,11 +173,11 @@ CREATE TABLE runs (
 	CONSTRAINT pk_runs PRIMARY KEY (id), 
 	CONSTRAINT uq_runs_cluster_id UNIQUE (cluster_id, job_id, start_at, revision)
 );
-INSERT INTO "runs" VALUES(1,1,7,3000,0,NULL,1,NULL,2990,7,3,11,6,15,4,1,0,1,3600,3000,4611686018427387904,6600);
-INSERT INTO "runs" VALUES(2,1,8,4000,0,NULL,1,9000,2990,7,3,5,6,8,14,1,0,0,NULL,4000,9000,4000);
-INSERT INTO "runs" VALUES(3,1,8,9500,0,NULL,1,9900,2990,7,3,5,6,10,14,1,0,0,NULL,9500,9900,9500);
-INSERT INTO "runs" VALUES(4,1,9,5000,0,NULL,1,5100,2990,9,13,11,6,12,2,1,10,1,3600,5010,5100,5100);
-INSERT INTO "runs" VALUES(5,1,7,3000,1,1,2,8000,2990,7,3,11,6,10,4,1,0,1,3600,3000,8000,6600);
+INSERT INTO "runs" VALUES(1,1,7,3000,0,NULL,1,NULL,2990,4,5,6,7,8,9,1,0,1,3600,3000,4611686018427387904,6600);
+INSERT INTO "runs" VALUES(2,1,8,4000,0,NULL,1,9000,2990,4,5,10,7,11,12,1,0,0,NULL,4000,9000,4000);
+INSERT INTO "runs" VALUES(3,1,8,9500,0,NULL,1,9900,2990,4,5,10,7,13,12,1,0,0,NULL,9500,9900,9500);
+INSERT INTO "runs" VALUES(4,1,9,5000,0,NULL,1,5100,2990,2,3,6,7,14,15,1,10,1,3600,5010,5100,5100);
+INSERT INTO "runs" VALUES(5,1,7,3000,1,1,2,8000,2990,4,5,6,7,13,9,1,0,1,3600,3000,8000,6600);
 CREATE TABLE sums_states (
 	cluster_id INTEGER NOT NULL, 
 	digest VARCHAR(64) NOT NULL, 
@@ -187,7 +187,7 @@ CREATE TABLE sums_states (
 	body BLOB NOT NULL, 
 	CONSTRAINT pk_sums_states PRIMARY KEY (cluster_id, digest)
 );
-INSERT INTO "sums_states" VALUES(1,'602dc783240839ee5017c9c734e6a3a314bdb60fe3239c5373518cf60989b2a9',9999,5,'{"weights": {"h100": 1500}, "window": {"half_life": 604800, "kind": "sliding", "length": 604800}}',X'7801AB564A4A2C4E55B232D0514A4ECDC92956B28A8E562ACB2CCECCCF53D2514ACC4B0492198606064A3A26C6460620A003826660269403168AD5C1D0A704560AD160A063686001D71F1B5B0B0085A91DA4');
+INSERT INTO "sums_states" VALUES(1,'602dc783240839ee5017c9c734e6a3a314bdb60fe3239c5373518cf60989b2a9',9999,5,'{"weights": {"h100": 1500}, "window": {"half_life": 604800, "kind": "sliding", "length": 604800}}',X'7801AB564A4A2C4E55B232D0514A4ECDC92956B28A8E562ACB2CCECCCF53D2514ACC4B04924A3A0648D0D0C0C200044042B13A188A330C0D0C94744C8C8DE08A74CCC04C880E8841B1B1B500901D1DA4');
 CREATE TABLE sweeps (
 	id INTEGER NOT NULL, 
 	cluster_id INTEGER NOT NULL, 
@@ -200,9 +200,9 @@ INSERT INTO "sweeps" VALUES(1,1,9999,250,'1 run makes way');
 CREATE INDEX ix_brakes_cluster_id ON brakes (cluster_id);
 CREATE INDEX ix_budget_changesets_cluster_id_made_at ON budget_changesets (cluster_id, made_at);
 CREATE INDEX ix_intents_cluster_id_created_at ON intents (cluster_id, created_at);
-CREATE INDEX ix_runs_cluster_id_charged_until ON runs (cluster_id, charged_until);
-CREATE INDEX ix_runs_cluster_id_counts_from ON runs (cluster_id, counts_from);
-CREATE INDEX ix_runs_cluster_id_counts_until ON runs (cluster_id, counts_until);
+CREATE INDEX ix_runs_charged_until ON runs (charged_until);
+CREATE INDEX ix_runs_counts_from ON runs (counts_from);
+CREATE INDEX ix_runs_counts_until ON runs (counts_until);
 CREATE INDEX ix_sweeps_cluster_id_at ON sweeps (cluster_id, at);
 CREATE INDEX ix_intent_steps_intent_id ON intent_steps (intent_id);
 COMMIT;

@@ -150,9 +150,9 @@ def upgrade() -> None:
         comment="every start of every job; a correction is a row with the next revision",
         **OPTIONS,
     )
-    op.create_index("ix_runs_cluster_id_charged_until", "runs", ["cluster_id", "charged_until"])
-    op.create_index("ix_runs_cluster_id_counts_from", "runs", ["cluster_id", "counts_from"])
-    op.create_index("ix_runs_cluster_id_counts_until", "runs", ["cluster_id", "counts_until"])
+    op.create_index("ix_runs_charged_until", "runs", ["charged_until"])
+    op.create_index("ix_runs_counts_from", "runs", ["counts_from"])
+    op.create_index("ix_runs_counts_until", "runs", ["counts_until"])
     op.create_table(
         "sums_states",
         sa.Column("cluster_id", sa.Integer(), autoincrement=False, nullable=False),
