@@ -14,7 +14,7 @@ from slurm_budget.core.retag import Verdicts, held_for_budget, verdicts
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.ports import JobPort
 from slurm_budget.settings import Settings
-from slurm_budget.state.choose import Choice, Leave
+from slurm_budget.state.choose import Candidate, Choice, Leave
 from slurm_budget.state.sweep import Requeue, Retag, SweepPolicy
 from slurm_budget.usecases.accounting import Source
 from slurm_budget.usecases.act import Acted, Actor
@@ -102,13 +102,17 @@ def decide(world: World, ledger: Ledger, policy: SweepPolicy) -> Decision:
         by_owner=True,
     )
     choices = [answer for answer in answers if isinstance(answer, Choice)]
-    requeues = _requeues(world, choices, touched, policy)
+    requeues = _requeues(world, choices, runs, touched, policy)
     left += asked.left + [answer for answer in answers if isinstance(answer, Leave)]
     return Decision(found, choices, requeues, left, len(asked.demands))
 
 
 def _requeues(
-    world: World, choices: list[Choice], touched: dict[int, int], policy: SweepPolicy
+    world: World,
+    choices: list[Choice],
+    runs: list[Candidate],
+    touched: dict[int, int],
+    policy: SweepPolicy,
 ) -> list[Requeue]:
     by_id = live.by_id(world.jobs)
     out: dict[int, Requeue] = {}
@@ -125,7 +129,7 @@ def _requeues(
         for job, reason in owed.repairs(world.jobs, world.nodes, touched, policy, world.now):
             out.setdefault(job.id, Requeue(job, None, "", reason))
     if policy.requeue == "always" and any(job.pending for job in world.jobs):
-        for run in owed.candidates(world.jobs, touched, policy, world.now)[0]:
+        for run in runs:
             out.setdefault(
                 run.job_id,
                 Requeue(by_id[run.job_id], None, "", "its protection is over and jobs wait"),

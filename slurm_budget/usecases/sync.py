@@ -14,6 +14,7 @@ from slurm_budget.settings import Settings
 from slurm_budget.state.budget import BudgetTree
 from slurm_budget.state.slurm import Desired, QosPolicy, RowKey, SlurmState
 from slurm_budget.text import tres
+from slurm_budget.usecases.accounting import weights_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def policy_of(settings: Settings) -> QosPolicy:
         backstop=qos.backstop,
         funded_priority=qos.funded_priority,
         preemptible_priority=qos.preemptible_priority,
-        weights={kind: round(weight * 1000) for kind, weight in settings.jobs.gpu_weights.items()},
+        weights=weights_of(settings),
     )
 
 
