@@ -66,10 +66,15 @@ def small(job: Job, policy: SweepPolicy) -> bool:
 def reserved_by_runs(
     jobs: Iterable[Job], policy: SweepPolicy, now: int
 ) -> dict[tuple[str, str, str], int]:
-    """What protected runs have still to come, by (account, user, GPU type); GPU-milliseconds."""
+    """What protected runs have still to come, by (account, user, GPU type); GPU-milliseconds.
+
+    A run in COMPLETING still holds its GPUs, but it has ended: nothing of its protection is left.
+    """
     out: dict[tuple[str, str, str], int] = {}
     for job in jobs:
-        if job.state not in HOLDING or job.start is None or class_of(job) != "funded":
+        if job.state not in HOLDING or job.state == "COMPLETING" or job.start is None:
+            continue
+        if class_of(job) != "funded":
             continue
         left = protected_until(job, policy) - max(now, job.start)
         for kind, amount in rates(job.gpus, policy.weights).items():

@@ -228,8 +228,12 @@ def test_a_job_that_waits_for_budget_is_released_when_it_is_there(site: Playgrou
         site.sbudget("sweep", env=env)
         site.wait("it is held", lambda: site.job(second)["Reason"].startswith("JobHeld"), 30)
         site.slurm("scancel", str(first))
-        site.sbudget("sweep", env=env)
-        site.wait("it runs", lambda: site.last(second) == "COMPLETED", 30)
+
+        def swept_until_done() -> bool:
+            site.sbudget("sweep", env=env)
+            return site.last(second) == "COMPLETED"
+
+        site.wait("it is released and runs", swept_until_done, 30)
         assert site.rows(second)[-1][2] == "funded-robotics"
     finally:
         site.sbudget("sweep")

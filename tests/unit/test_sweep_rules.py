@@ -209,6 +209,14 @@ def test_a_run_cools_down_after_a_requeue() -> None:
     assert (found, [x.reason for x in left]) == ([], ["requeued 100 s ago: it cools down"])
 
 
+def test_protection_is_reserved_until_the_run_ends_and_completing_has_ended() -> None:
+    protected = running(1, 1000)
+    key = ("a", "ana", "h100")
+    assert live.reserved_by_runs([protected], POLICY, 1600) == {key: 8 * 3000 * 1000}
+    assert live.reserved_by_runs([replace(protected, state="COMPLETING")], POLICY, 1600) == {}
+    assert live.reserved_by_runs([protected], POLICY, 5000) == {}
+
+
 def test_what_slurm_frees_by_itself_counts_as_free_and_completing_does_not() -> None:
     idle_fill = running(1, 0, qos="preemptible")
     completing = running(2, 0, state="COMPLETING", nodes=("n2",), gpus_on={"n2": 4})
