@@ -87,8 +87,9 @@ class Job:
     def _is_small(self) -> bool:
         if self.limit == math.inf:
             return False
-        whole = _times(rate(self.gpus, self.policy.weights, ALL_GPUS), int(self.limit))
-        return _times(whole, self.request.at_once) <= self.policy.fast_lane_gpu_time * 1000
+        weighted = rate(self.gpus, self.policy.weights, ALL_GPUS)
+        lane = self.policy.fast_lane_gpu_time
+        return is_small(weighted, int(self.limit), self.request.at_once, lane)
 
     def cost(self, gres: str) -> int:
         one = _times(rate(self.gpus, self.policy.weights, gres), self.min_runtime)
@@ -171,6 +172,15 @@ def node_gpus(request: Request, policy: Policy) -> list[int]:
     if not policy.partition_gpus:
         return [policy.node_gpus]
     return [policy.partition_gpus.get(name, 0) for name in request.partitions]
+
+
+def is_small(weighted: int, limit: int, at_once: int, lane_gpu_time: int) -> bool:
+    """Whether a job may use the fast lane: by its time limit (s), so that declaring little is no
+    help, and with all tasks that may run at once. `weighted` is the rate of one task in thousandths
+    of a GPU. A lane of 0 GPU-seconds is none, even for a job that costs nothing.
+    """
+    whole = _times(_times(weighted, limit), at_once)
+    return lane_gpu_time > 0 and whole <= lane_gpu_time * ONE_GPU
 
 
 def counted_type(gres: str) -> str | None:

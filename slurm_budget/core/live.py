@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from slurm_budget.core.admission_job import is_small
 from slurm_budget.core.marker import parse
 from slurm_budget.core.weights import rate, rates
 from slurm_budget.state.jobs import Class, Job
@@ -57,9 +58,9 @@ def cost(job: Job, policy: SweepPolicy, gres: str = "gres/gpu") -> int:
 
 
 def small(job: Job, policy: SweepPolicy) -> bool:
-    """Whether it may use the fast lane: by its time limit, so that declaring little is no help."""
-    return (
-        job.time_limit is not None and job.gpu_total * job.time_limit <= policy.fast_lane_gpu_time
+    """Whether it may use the fast lane, by the rule that the hook keeps to."""
+    return job.time_limit is not None and is_small(
+        rate(job.gpus, policy.weights), job.time_limit, job.at_once, policy.fast_lane_gpu_time
     )
 
 

@@ -42,8 +42,16 @@ class Unusable(Exception):
     """Why a row cannot be a run."""
 
 
-def class_of(qos: str) -> Class:
-    """The class of a run is that of the QOS that it ran in."""
+UNNAMED_QOS = frozenset({"", "Unknown"})
+"""How sacct names a QOS that slurmdbd has not been told yet: the end of a short run may reach it
+before its start does, and for a moment the row has no QOS."""
+
+
+def class_of(qos: str, admin_comment: str = "") -> Class:
+    """The class of a run is that of the QOS that it ran in; until that is known, the marker's."""
+    if qos in UNNAMED_QOS:
+        found = _marker(admin_comment)
+        return "preemptible" if found is None else found.class_
     return "funded" if qos == FUNDED_QOS or qos.startswith(FUNDED_QOS + "-") else "preemptible"
 
 
@@ -57,9 +65,13 @@ def gpus(alloc_tres: str) -> GpuCounts:
 
 
 @lru_cache(maxsize=65536)
+def _marker(admin_comment: str) -> marker.Marker | None:
+    return marker.parse(admin_comment)
+
+
 def min_runtime(admin_comment: str) -> int | None:
     """What our marker says; None where there is no marker."""
-    found = marker.parse(admin_comment)
+    found = _marker(admin_comment)
     return None if found is None else found.min_runtime
 
 

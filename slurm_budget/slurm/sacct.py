@@ -205,7 +205,7 @@ class Reader:
                 rows.gpus(cells[alloc]),
                 0 if nodes is None else rows.number(cells[nodes] or "0", "NNodes"),
                 idle,
-                rows.class_of(in_qos),
+                rows.class_of(in_qos, "" if comment is None else cells[comment]),
                 None if comment is None else rows.min_runtime(cells[comment]),
             )
 

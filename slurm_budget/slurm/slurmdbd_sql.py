@@ -202,7 +202,7 @@ class _Maker:
                 rows.gpus(self._alloc(tres_alloc)),
                 nodes,
                 max(now - suspended, 0) if word == "SUSPENDED" else suspended,
-                rows.class_of(qos),
+                rows.class_of(qos, comment or ""),
                 rows.min_runtime(comment or ""),
             )
         except Unusable as bad:

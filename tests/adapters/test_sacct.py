@@ -27,6 +27,14 @@ def read(text: str) -> tuple[list[Run], list[BadRow]]:
     return list(sacct.good(sacct.dump(text.splitlines(keepends=True), "dump"), bad)), bad
 
 
+def test_a_row_whose_qos_is_not_known_yet_has_the_class_of_its_marker() -> None:
+    marker = "JS1:abc;sbudget:1:c=funded:a=funded:m=40:w=fits"
+    assert class_of("Unknown", marker) == "funded"
+    assert class_of("", marker.replace("c=funded", "c=preemptible")) == "preemptible"
+    assert class_of("Unknown", "") == "preemptible"
+    assert class_of("preemptible", marker) == "preemptible", "a QOS that is known decides"
+
+
 def test_reported_rows_charge_what_they_should() -> None:
     lines = (DATA / "sacct_window.psv").read_text().splitlines()
     runs, bad = read("\n".join(line.partition(";;")[0].rstrip() for line in lines))

@@ -9,7 +9,7 @@ import sys
 import hookcases
 import pytest
 from hookcases import CASES, GPU_HOUR, IDS, NOW, ROOT
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from slurm_budget.core import admission
@@ -240,6 +240,12 @@ def python_says(job_desc, snapshot, promised):
 @pytest.mark.parametrize("lua", LUAS)
 @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 @given(jobs=st.lists(JOBS, min_size=1, max_size=4), policy=POLICIES, age=st.sampled_from([5, 9999]))
+@example(
+    # a fast lane that is off, and a job that would cost nothing in it
+    jobs=[{"default_account": "vision", "shared": 0, "time_limit": 0, "time_min": 1}],
+    policy={"fast_lane_gpu_time": 0},
+    age=5,
+)
 def test_lua_says_what_python_says(lua, tmp_path_factory, jobs, policy, age):
     path = tmp_path_factory.getbasetemp() / f"snapshot-{lua}"
     snapshot = hookcases.snapshot(policy, age)

@@ -94,6 +94,13 @@ def test_the_fast_lane_is_there_when_the_rest_is_spent() -> None:
     assert decide([long], left=0) == {4: "budget"}
 
 
+def test_a_fast_lane_of_nothing_is_none_and_tasks_that_run_at_once_count_together() -> None:
+    debug = job(3, gpus={"h100": 1}, time_limit=1800)
+    assert live.small(debug, POLICY)
+    assert not live.small(replace(debug, at_once=5), POLICY)
+    assert not live.small(replace(debug, time_limit=0), replace(POLICY, fast_lane_gpu_time=0))
+
+
 def test_a_job_larger_than_the_whole_budget_is_told_so_and_saves_for_nothing() -> None:
     monster = job(1, submit=1, gpus={"h100": 512})
     assert decide([monster, job(2, submit=2)], left=50) == {1: "never", 2: "fits"}
