@@ -14,7 +14,7 @@ from slurm_budget.settings import Settings
 from slurm_budget.state.budget import BudgetTree
 from slurm_budget.state.slurm import Desired, QosPolicy, RowKey, SlurmState
 from slurm_budget.text import tres
-from slurm_budget.usecases.accounting import weights_of
+from slurm_budget.usecases.accounting import weights_of, window_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def prepare(slurm: AssociationPort, tree: BudgetTree, settings: Settings, now: i
     that a budget counts.
     """
     policy = policy_of(settings)
-    window = settings.window.length
+    window = window_of(settings).budget_seconds
     digest = plans.budget_digest(tree, policy, window, now)
 
     def planned(state: SlurmState) -> Prepared:
@@ -116,13 +116,14 @@ def with_drift(
     if not plan.modified:
         return prepared
     known: list[tuple[BudgetTree, drift.Wants]] = []
+    window = window_of(settings).budget_seconds
 
     def wanted_at(time: int) -> drift.Wants:
         tree = tree_at(time)
         for seen, wants in known:
             if seen == tree:
                 return wants
-        then = desire(tree, prepared.state, prepared.policy, settings.window.length, time)
+        then = desire(tree, prepared.state, prepared.policy, window, time)
         wants = {(item.key, k): v for item in then.wanted for k, v in item.fields.items()}
         known.append((tree, wants))
         return wants

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 import slurmdbd_model as model
-from sync_budgets import LAB, node, tree
+from sync_budgets import LAB, node, tree, values
 
 from slurm_budget.core.adopt import AccountInfo, adopt
 from slurm_budget.core.desire import desire
 from slurm_budget.core.guard import Overrides
 from slurm_budget.core.plan import Change
 from slurm_budget.errors import BadInput, Refused, StalePlan
-from slurm_budget.settings import Settings
+from slurm_budget.settings import Settings, WindowSettings
 from slurm_budget.state.budget import Amount, BudgetTree
 from slurm_budget.state.slurm import (
     Association,
@@ -132,6 +132,15 @@ def test_slurm_is_asked_what_runs_only_when_a_limit_changes() -> None:
     with pytest.raises(Refused, match="below the 30 GPUs"):
         sync.check(port, prepared, SETTINGS)
     assert port.asked_in_use == 1
+
+
+def test_a_decaying_window_is_as_long_for_sync_as_for_the_ledger() -> None:
+    """One GPU that is always busy adds up to half_life / ln 2: 242.4 GPU-hours for a week."""
+    budgets = tree(node("steady", gpus=1), node("hours", amount=Amount("gpu_hours", 242)))
+    decaying = SETTINGS.model_copy(update={"window": WindowSettings(kind="decay")})
+    made = sync.prepare(Port(), budgets, decaying, 0).plan
+    share = {name: int(values(made, f"account {name}")["fairshare"]) for name in budgets.nodes}
+    assert share["hours"] / share["steady"] == pytest.approx(242 / 242.37, rel=0.002)
 
 
 def test_a_type_that_is_not_accounted_names_the_line() -> None:
