@@ -1,5 +1,6 @@
 """Reading a live job: its class, its minimum runtime, until when it is protected, what it costs."""
 
+import re
 from collections.abc import Iterable, Mapping
 
 from slurm_budget.core.admission_job import is_small
@@ -27,6 +28,19 @@ def class_of_qos(qos: str) -> Class:
 
 def class_of(job: Job) -> Class:
     return class_of_qos(job.qos)
+
+
+def address(job: Job) -> str:
+    """How Slurm's commands must name the job to hit it and nothing else.
+
+    The raw id, mostly. Tasks of an array that wait together are named by their expression. The last
+    task to start keeps the array's own id, and that id alone means every task of the array: such a
+    run goes by its label (57_4). `squeue` may have cut an expression short (`...`); then the id.
+    """
+    label = job.label.partition("%")[0]
+    if "[" in label and "..." not in label:
+        return label if label.endswith("]") else label + "]"
+    return label if re.fullmatch(rf"{job.id}_\d+", label) else str(job.id)
 
 
 def asked(job: Job) -> Class | None:

@@ -57,7 +57,10 @@ def owed(
         elif now - served.get(job.id, -policy.cooldown) < policy.cooldown:
             ago = now - served[job.id]
             out.left.append(
-                Leave(job.id, f"GPUs were freed for it {ago} s ago; it has not started yet")
+                Leave(
+                    job.id,
+                    f"GPUs were freed for it {ago} s ago; it has not started yet ({job.reason})",
+                )
             )
         elif _features(job.features) is None:
             out.left.append(Leave(job.id, f"its constraint {job.features!r} is beyond us"))

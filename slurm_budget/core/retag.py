@@ -1,9 +1,9 @@
 """Which pending jobs are funded: decided afresh at each sweep, in the order of what is owed.
 
 Jobs that asked for funded come in this order: those that Slurm could start before those that are
-held, depend or lie in the future; accounts that have had less of their budget first; then, in an
-account, jobs that are funded already (so that a verdict does not flap), the user who has used
-less, and age.
+held, depend or lie in the future; those that are funded already, small ones last, so that what was
+promised together still fits and no verdict flaps while nothing changes; accounts that have had less
+of their budget first; then, in an account, the user who has used less, and age.
 
 Each is funded while its protection fits every balance above it. The first that does not fit starts
 to *save* at the budget that binds: nothing behind it is given what frees up there, or a gang would
@@ -90,7 +90,7 @@ def verdicts(
     out = Verdicts([], {}, {}, {})
     for job in sorted(
         (job for job in jobs if job.pending and job.gpu_total and live.asked(job) == "funded"),
-        key=lambda job: _order(job, tree, accounts, user_use),
+        key=lambda job: _order(job, tree, accounts, user_use, policy),
     ):
         why, binding = _decide(job, tree, purses, own, policy)
         out.why[job.id] = why
@@ -122,14 +122,17 @@ def _order(
     tree: BudgetTree,
     accounts: Mapping[str, Standing],
     user_use: Mapping[tuple[str, str], int],
-) -> tuple[bool, Fraction | float, str, bool, int, int, int]:
+    policy: SweepPolicy,
+) -> tuple[bool, bool, bool, Fraction | float, str, int, int, int]:
     account = tree.resolve(job.account) or job.account
     standing = accounts[account].standing if account in accounts else None
+    funded = live.class_of(job) == "funded"
     return (
         job.reason in HOLDS and not held_for_budget(job),
+        not funded,
+        funded and live.small(job, policy),
         float("inf") if standing is None else standing,
         account,
-        live.class_of(job) != "funded",
         user_use.get((account, job.user), 0),
         job.submit,
         job.id,

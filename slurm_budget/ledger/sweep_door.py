@@ -1,5 +1,7 @@
 """What sweeps keep in the ledger: intents, sentences, the lease, the brake."""
 
+from collections.abc import Iterable
+
 from sqlalchemy import insert
 
 from slurm_budget.ledger import sweeping
@@ -29,7 +31,7 @@ class SweepDoor(Door):
         grace_until: int | None = None,
         detail: str = "",
     ) -> int:
-        """Write down a requeue before anything is done; returns the intent's id."""
+        """Write down one requeue, as `plan_requeues` does many; returns the intent's id."""
         intent = Intent(
             id=0,
             cluster=cluster,
@@ -46,8 +48,13 @@ class SweepDoor(Door):
             grace_until=grace_until,
             detail=detail,
         )
+        return self.plan_requeues([intent])[0]
+
+    def plan_requeues(self, wanted: Iterable[Intent]) -> list[int]:
+        """Write down requeues before anything is done, all of them or none; returns their ids.
+        `id` and `updated` of what is given are not looked at."""
         with self._write(queue=False) as connection:
-            return sweeping.open_intent(connection, self._names, intent)
+            return [sweeping.open_intent(connection, self._names, intent) for intent in wanted]
 
     def advance_intent(
         self, id: int, step: Step, now: int, detail: str = "", *, grace_until: int | None = None
@@ -65,6 +72,11 @@ class SweepDoor(Door):
         """All intents made at or after an epoch second, oldest first."""
         with self._read() as connection:
             return sweeping.find_intents(connection, self._names, cluster, since=since)
+
+    def intents_touched_since(self, cluster: str, since: int) -> list[Intent]:
+        """All intents whose last step is at or after an epoch second, oldest first."""
+        with self._read() as connection:
+            return sweeping.find_intents(connection, self._names, cluster, touched_since=since)
 
     def record_sweep(self, cluster: str, at: int, sentence: str, seconds: float) -> None:
         with self._write(queue=False) as connection:

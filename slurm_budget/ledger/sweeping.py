@@ -118,6 +118,7 @@ def find_intents(
     *,
     only_open: bool = False,
     since: int | None = None,
+    touched_since: int | None = None,
 ) -> list[Intent]:
     """Intents of a cluster, oldest first."""
     number = names.find(connection, cluster)
@@ -128,6 +129,8 @@ def find_intents(
         query = query.where(intent_steps.c.step.not_in(CLOSED))
     if since is not None:
         query = query.where(intents.c.created_at >= since)
+    if touched_since is not None:
+        query = query.where(intent_steps.c.at >= touched_since)
     return [
         Intent(
             id=row.id,

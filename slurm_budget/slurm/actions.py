@@ -36,14 +36,14 @@ def read(reply: Reply) -> Deed:
     return Deed("done", "")
 
 
-def requeue(commands: Commands, job_id: int) -> Deed:
+def requeue(commands: Commands, job: str) -> Deed:
     """`Incomplete` keeps Slurm from restarting a job that has finished meanwhile."""
-    return read(commands.run("scontrol", "requeue", "Incomplete", str(job_id)))
+    return read(commands.run("scontrol", "requeue", "Incomplete", job))
 
 
-def signal(commands: Commands, job_id: int, name: str) -> Deed:
+def signal(commands: Commands, job: str, name: str) -> Deed:
     """Warn a job so that it can write its checkpoint: its batch shell and all its steps."""
-    return read(commands.run("scancel", f"--signal={name}", "--full", str(job_id)))
+    return read(commands.run("scancel", f"--signal={name}", "--full", job))
 
 
 def release(commands: Commands, job: str) -> Deed:

@@ -90,6 +90,7 @@ class Commands:
     def environment(self) -> dict[str, str]:
         env = {name: os.environ[name] for name in _KEEP if name in os.environ}
         env |= {"LC_ALL": "C.UTF-8", "TZ": "UTC", "SLURM_TIME_FORMAT": "%s"}
+        env["SLURM_BITSTR_LEN"] = "0"  # or an array with holes is cut at 64 characters
         if self.conf is not None:
             env["SLURM_CONF"] = str(self.conf)
         elif "SLURM_CONF" in os.environ:

@@ -62,11 +62,11 @@ class CommandSlurm:
                 out[name[1]] = weights[1] if weights else ""
         return out
 
-    def requeue(self, job_id: int) -> Deed:
-        return actions.requeue(self.commands, job_id)
+    def requeue(self, job: str) -> Deed:
+        return actions.requeue(self.commands, job)
 
-    def signal(self, job_id: int, name: str) -> Deed:
-        return actions.signal(self.commands, job_id, name)
+    def signal(self, job: str, name: str) -> Deed:
+        return actions.signal(self.commands, job, name)
 
     def release(self, job: str) -> Deed:
         return actions.release(self.commands, job)

@@ -11,7 +11,8 @@ from slurm_budget.state.jobs import Class, Job
 class SweepPolicy:
     """The settings of a sweep. Seconds; `margin`, `fast_lane` as fractions; weights in thousandths.
 
-    `exempt` is the PreemptExemptTime of preemptible runs: after it Slurm frees them by itself.
+    `exempt` is the PreemptExemptTime of preemptible runs: after it Slurm frees them by itself, and
+    `preempt_grace` the GraceTime that it gives them then.
     """
 
     patience: int = 60
@@ -26,6 +27,7 @@ class SweepPolicy:
     min_runtime: int = 3600
     min_runtime_cap: int = 28800
     exempt: int = 1200
+    preempt_grace: int = 0
     signal: str = "CONT"
     preemptible_qos: str = "preemptible"
     weights: Mapping[str, int] = field(default_factory=dict)

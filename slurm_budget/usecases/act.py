@@ -48,19 +48,27 @@ class Actor:
     acted: Acted = field(default_factory=Acted)
 
     def open(self, cluster: str, found: Iterable[Requeue]) -> None:
-        """Write down what shall be requeued."""
-        for item in found:
-            self.ledger.open_intent(
-                cluster,
+        """Write down what shall be requeued: all of it or, if we are killed, nothing, so that
+        never half of what a gang needs is requeued."""
+        wanted = [
+            Intent(
+                id=0,
+                cluster=cluster,
                 job_id=item.job.id,
                 run_start=item.job.start or 0,
                 victim_account=item.job.account,
                 for_job=item.for_job,
                 for_account=item.for_account,
                 gpus=item.job.gpu_total,
+                step="planned",
                 reason=item.reason,
-                now=self.now,
+                created=self.now,
+                updated=self.now,
             )
+            for item in found
+        ]
+        if wanted:
+            self.ledger.plan_requeues(wanted)
             self.between("planned")
 
     def advance(self, cluster: str, jobs: Iterable[Job]) -> None:
@@ -110,7 +118,7 @@ class Actor:
 
     def _signal(self, intent: Intent, job: Job) -> Step:
         if self.policy.grace > 0:
-            deed = self.slurm.signal(job.id, self.policy.signal)
+            deed = self.slurm.signal(live.address(job), self.policy.signal)
             if deed.outcome in ("unreachable", "failed"):
                 # not warned: try again at the next sweep, the job's work comes first
                 self.acted.left.append((job.id, f"not signalled: {deed.detail}"))
@@ -131,7 +139,7 @@ class Actor:
         return "signalled" if self.policy.grace == 0 else "planned"
 
     def _requeue(self, intent: Intent, job: Job) -> None:
-        deed = self.slurm.requeue(job.id)
+        deed = self.slurm.requeue(live.address(job))
         if deed.outcome == "unreachable":
             self.acted.left.append((job.id, f"not requeued: {deed.detail}"))
         elif deed.outcome == "done":

@@ -4,7 +4,7 @@ Nothing is decided on half a view: the first read that fails ends the sweep (Slu
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from slurm_budget.core import live
 from slurm_budget.core.budget import account_budgets, user_budgets
@@ -35,6 +35,7 @@ class World:
     users: Mapping[tuple[str, str], Standing]
     user_use: Mapping[tuple[str, str], int]
     bad_rows: int
+    lost: list[int] = field(default_factory=list)
 
 
 def observe(
@@ -80,6 +81,10 @@ def observe(
         first=now - window.reach,
         overlap=settings.sweep.overlap,
     )
+    seen = ledger.last_sweeps(1, cluster)
+    lost = ledger.close_lost(
+        cluster, {job.id for job in jobs}, now, seen_until=seen[0].at if seen else None
+    )
     sums = sums_now(ledger, cluster, settings, now)
     budgets = account_budgets(tree, window.budget_seconds, now)
     own = user_budgets(tree, budgets, window.budget_seconds, now)
@@ -96,6 +101,7 @@ def observe(
         users=user_standings(tree, own, sums, reserved),
         user_use=_user_use(tree, sums),
         bad_rows=len(taken.bad),
+        lost=[run.job_id for run in lost],
     )
 
 

@@ -25,6 +25,7 @@ def sweep_policy(settings: Settings) -> SweepPolicy:
         min_runtime=jobs.min_runtime,
         min_runtime_cap=jobs.min_runtime_cap,
         exempt=settings.qos.preempt_exempt_time,
+        preempt_grace=settings.qos.grace_time,
         signal=sweep.signal,
         weights=weights_of(settings),
     )

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from slurm_budget.core import live, owed
+from slurm_budget.core import live, notes, owed
 from slurm_budget.core.choose import choose
 from slurm_budget.core.retag import Verdicts, held_for_budget, verdicts
 from slurm_budget.ledger.store import Ledger
@@ -32,6 +32,7 @@ class Decision:
     requeues: list[Requeue]
     left: list[Leave]
     demands: int
+    notes: list[Leave] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -43,6 +44,7 @@ class Swept:
     acted: Acted
     retagged: list[Retag] = field(default_factory=list)
     refused: list[tuple[int, str]] = field(default_factory=list)
+    later: int = 0
     paused: str = ""
     dry_run: bool = False
 
@@ -55,6 +57,8 @@ class Swept:
         parts = [f"{running} running, {pending} waiting, {owing or 'nobody'} owed"]
         if self.retagged:
             parts.append(f"retagged {_ids([retag.job.id for retag in self.retagged])}")
+        if self.later:
+            parts.append(f"{self.later} more to retag at the next sweep")
         if self.acted.signalled:
             parts.append(f"signalled {_ids(self.acted.signalled)}")
         if self.acted.warned:
@@ -65,6 +69,11 @@ class Swept:
             parts.append(f"left job {job}: {why}")
         if self.acted.held:
             parts.append(f"held after its requeue: {_ids(self.acted.held)}, release it by hand")
+        parts += [f"job {note.job_id} {note.reason}" for note in self.decision.notes]
+        if self.world.lost:
+            parts.append(
+                f"ended {_ids(self.world.lost)} in the ledger, which the accounting believes to run"
+            )
         if self.world.bad_rows:
             parts.append(f"{self.world.bad_rows} accounting rows could not be read")
         if self.paused:
@@ -83,12 +92,12 @@ def _ids(jobs: list[int]) -> str:
 def decide(world: World, ledger: Ledger, policy: SweepPolicy) -> Decision:
     """Retag and choose, on what was observed. Nothing is changed."""
     found = verdicts(world.jobs, world.tree, world.accounts, world.users, world.user_use, policy)
-    recent = ledger.intents_since(world.cluster, world.now - policy.cooldown)
+    recent = ledger.intents_touched_since(world.cluster, world.now - policy.cooldown)
     going = ledger.open_intents(world.cluster)
     touched = {i.job_id: i.updated for i in recent if i.step in ("requeued", "done")}
     touched |= {intent.job_id: world.now for intent in going}
-    # runs that are going count as space below, so a set that was cut short by a kill is completed
-    served = {i.for_job: i.updated for i in recent if i.for_job and i.step in ("requeued", "done")}
+    # runs that are going count as space below, so what they free is not freed twice
+    served = notes.freed(recent)
     funded = {retag.job.id for retag in found.retags if retag.class_ == "preemptible"}
     jobs = [job for job in world.jobs if job.id not in funded]
     asked = owed.owed(jobs, world.nodes, served, policy, world.now)
@@ -104,7 +113,11 @@ def decide(world: World, ledger: Ledger, policy: SweepPolicy) -> Decision:
     choices = [answer for answer in answers if isinstance(answer, Choice)]
     requeues = _requeues(world, choices, runs, touched, policy)
     left += asked.left + [answer for answer in answers if isinstance(answer, Leave)]
-    return Decision(found, choices, requeues, left, len(asked.demands))
+    earlier = [swept.at for swept in ledger.last_sweeps(2, world.cluster)]
+    said = notes.not_started(
+        world.jobs, served, {intent.for_job for intent in going}, earlier, policy, world.now
+    ) + notes.stale_preemptions(world.jobs, policy, world.now)
+    return Decision(found, choices, requeues, left, len(asked.demands), said)
 
 
 def _requeues(
@@ -175,20 +188,23 @@ def sweep(
 
 
 def _retag(slurm: JobPort, out: Swept, policy: SweepPolicy) -> None:
-    for retag in out.decision.verdicts.retags[: policy.max_updates]:
+    """At most `max_updates` commands; an array is one. What a budget gives up comes before what it
+    gives, and if a job could not be moved out (it may have started) nothing is given before the
+    next sweep has seen why: what is promised together stays within the budget."""
+    wanted = sorted(out.decision.verdicts.retags, key=lambda retag: retag.class_ == "funded")
+    kept, out.later = False, len(wanted)
+    for retag in wanted[: policy.max_updates]:
+        if kept and retag.class_ == "funded":
+            break
+        out.later -= 1
+        where = live.address(retag.job)
         if retag.class_ == "funded" and held_for_budget(retag.job):
             # first, for a kill behind it leaves a job that waits, and none that is held for ever
-            slurm.release(_address(retag))
-        deed = slurm.retag(_address(retag), retag.qos, retag.admin_comment)
+            slurm.release(where)
+        deed = slurm.retag(where, retag.qos, retag.admin_comment)
         if deed.outcome == "done":
             out.retagged.append(retag)
-        elif deed.outcome != "gone":
-            out.refused.append((retag.job.id, deed.detail))
-
-
-def _address(retag: Retag) -> str:
-    """How scontrol names the job: for an array, the tasks that still wait."""
-    label = retag.job.label.partition("%")[0]
-    if "[" not in label or "..." in label:
-        return str(retag.job.id)
-    return label if label.endswith("]") else label + "]"
+        else:
+            kept = kept or live.class_of(retag.job) == "funded"
+            if deed.outcome != "gone":
+                out.refused.append((retag.job.id, deed.detail))

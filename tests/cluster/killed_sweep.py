@@ -24,13 +24,13 @@ def die(step: str) -> None:
 class Dying(CommandSlurm):
     """Slurm's own commands, and then the end."""
 
-    def signal(self, job_id: int, name: str) -> Deed:
-        deed = super().signal(job_id, name)
+    def signal(self, job: str, name: str) -> Deed:
+        deed = super().signal(job, name)
         die("after-signal")
         return deed
 
-    def requeue(self, job_id: int) -> Deed:
-        deed = super().requeue(job_id)
+    def requeue(self, job: str) -> Deed:
+        deed = super().requeue(job)
         die("after-requeue")
         return deed
 
