@@ -174,7 +174,7 @@ def sweep(
     if dry_run:
         return out
     if not out.paused:
-        _retag(slurm, out, policy)
+        move_classes(slurm, out, policy)
         actor.open(cluster, decision.requeues)
         actor.advance(cluster, world.jobs)
         if actor.acted.requeued:
@@ -187,7 +187,7 @@ def sweep(
     return out
 
 
-def _retag(slurm: JobPort, out: Swept, policy: SweepPolicy) -> None:
+def move_classes(slurm: JobPort, out: Swept, policy: SweepPolicy) -> None:
     """At most `max_updates` commands; an array is one. What a budget gives up comes before what it
     gives, and if a job could not be moved out (it may have started) nothing is given before the
     next sweep has seen why: what is promised together stays within the budget."""
