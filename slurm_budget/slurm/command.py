@@ -7,8 +7,9 @@ like in the shell of whoever calls us would change the output. Times come as epo
 
 import os
 import subprocess
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,6 +73,37 @@ def checked(reply: Reply, *, silent_ok: bool = True) -> str:
     return reply.out
 
 
+def _too_slow(argv: Sequence[str], limit: float) -> SlurmUnreachable:
+    return SlurmUnreachable(
+        f"{argv[0]} did not answer within {limit:g} s",
+        where=" ".join(argv[:4]),
+        mend="look at slurmctld and slurmdbd; slurm.timeout sets how long we wait",
+    )
+
+
+class _Watch:
+    """Kills a command that says nothing for too long; `bit` tells that it did."""
+
+    def __init__(self, process: subprocess.Popen[str], limit: float) -> None:
+        self.process, self.limit = process, limit
+        self.heard = time.monotonic()
+        self.over = threading.Event()
+        self.bit = False
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def lines(self, source: Iterable[str]) -> Iterator[str]:
+        for line in source:
+            self.heard = time.monotonic()
+            yield line
+
+    def _watch(self) -> None:
+        while not self.over.wait(max(self.heard + self.limit - time.monotonic(), 0)):
+            if time.monotonic() >= self.heard + self.limit:
+                self.bit = self.process.poll() is None
+                self.process.kill()
+                return
+
+
 @dataclass(slots=True)
 class Commands:
     """Runs Slurm's commands. `calls` counts them and `seconds` adds up their time, for reports."""
@@ -124,11 +156,7 @@ class Commands:
                 mend="install Slurm's client commands, or set slurm.bin in slurm-budget.toml",
             ) from None
         except subprocess.TimeoutExpired:
-            raise SlurmUnreachable(
-                f"{argv[0]} did not answer within {limit:g} s",
-                where=" ".join(argv[:4]),
-                mend="look at slurmctld and slurmdbd; slurm.timeout sets how long we wait",
-            ) from None
+            raise _too_slow(argv, limit) from None
         finally:
             self.seconds += time.monotonic() - started
         return Reply(
@@ -139,8 +167,8 @@ class Commands:
     def stream(self, *argv: str) -> Iterator[Iterator[str]]:
         """Lines as they come, in bounded memory; the exit is checked when the block ends.
 
-        Raises SlurmUnreachable at the end of the block when the command failed, so a caller must
-        commit nothing before it has left the block.
+        Raises SlurmUnreachable at the end of the block when the command failed, or said nothing for
+        `timeout` seconds, so a caller must commit nothing before it has left the block.
         """
         started = time.monotonic()
         self.calls += 1
@@ -162,13 +190,17 @@ class Commands:
             ) from None
         assert process.stdout is not None
         assert process.stderr is not None
+        watch = _Watch(process, self.timeout)
         try:
-            yield iter(process.stdout)
+            yield watch.lines(process.stdout)
             process.stdout.read()
             err = process.stderr.read()
             code = process.wait(self.timeout)
+            if watch.bit:
+                raise _too_slow(argv, self.timeout)
             checked(Reply(tuple(argv), code, "", err, time.monotonic() - started))
         finally:
+            watch.over.set()
             if process.poll() is None:
                 process.kill()
                 process.wait()

@@ -1,0 +1,61 @@
+"""Slurm's commands as small scripts that write down how they were called and say what they are told
+to: for sweeps against situations that a real Slurm shows once a year."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from slurm_budget.slurm.command import Commands
+
+SCRIPTS = {
+    "squeue": "cat jobs",
+    "sacct": "cat runs",
+    "sacctmgr": "cat assoc",
+    "scancel": "true",
+    "scontrol": """\
+case "$1 $2" in
+    "show config") cat config;;
+    "-o -a") cat nodes;;
+    "requeue Incomplete") if [ -s refusal ]; then cat refusal >&2; exit 1; fi;;
+esac""",
+}
+CONFIG = "ClusterName = main\nAccountingStorageTRES = cpu,gres/gpu\nTopologyPlugin = none\n"
+NODE = (
+    "NodeName=n1 CPUAlloc=8 CPUTot=64 Gres=gpu:h100:8 State=ALLOCATED Partitions=gpu "
+    "AllocTRES=gres/gpu=8\n"
+)
+
+
+@dataclass
+class FakeSlurm:
+    """`folder` holds the scripts, and what they answer: config, nodes, jobs, runs, assoc, refusal
+    (what a requeue is refused with)."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        for name, body in SCRIPTS.items():
+            self.script(name, body)
+        self.says("config", CONFIG)
+        self.says("nodes", NODE)
+        self.says("assoc", "root|\nvision|root\nlanguage|root\n")
+        self.says("refusal", "")
+
+    def script(self, name: str, body: str) -> None:
+        path = self.folder / name
+        path.write_text(f'#!/bin/sh\ncd "{self.folder}"\necho "{name} $*" >> calls\n{body}\n')
+        path.chmod(0o755)
+
+    def says(self, what: str, text: str) -> None:
+        (self.folder / what).write_text(text)
+
+    def commands(self, timeout: float = 60) -> Commands:
+        return Commands(bin=self.folder, timeout=timeout)
+
+    def deeds(self) -> list[str]:
+        """Everything that was called and that changes something."""
+        calls = (self.folder / "calls").read_text().splitlines()
+        return [
+            call
+            for call in calls
+            if call.startswith(("scancel", "scontrol requeue", "scontrol update"))
+        ]

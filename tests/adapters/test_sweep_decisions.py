@@ -1,0 +1,292 @@
+"""tests/data/sweep_decisions.md: situations of a sweep with the action that is right in each.
+
+One stage for all: vision has had much, its run 7 holds the only node past its hour of protection;
+language has had nothing, and its job 9 waits for that node.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from slurm_budget.core.marker import Marker
+from slurm_budget.errors import SlurmUnreachable
+from slurm_budget.ledger.store import Ledger
+from slurm_budget.settings import Settings
+from slurm_budget.slurm import sacct, squeue
+from slurm_budget.slurm.port import CommandSlurm
+from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
+from slurm_budget.usecases.sweep import Swept, sweep
+
+from .fake_slurm import FakeSlurm
+
+TABLE = Path(__file__).resolve().parents[1] / "data" / "sweep_decisions.md"
+ELSEWHERE = {"P08"}
+"""Rows that other tests are about: what is exempt, in the settings of sync."""
+HOUR = 3600
+NOW = 1_795_975_422
+MARK = str(Marker("funded", "funded", HOUR, "fits"))
+TREE = BudgetTree(
+    "main",
+    {name: BudgetNode(name, amount=Amount("gpus", 4)) for name in ("vision", "language")},
+)
+REQUEUE = "scontrol requeue Incomplete 7"
+
+
+def row(number: int, account: str, state: str, **more: str) -> str:
+    """A job of 8 GPUs in squeue."""
+    began = NOW - 5 * HOUR
+    running = state != "PENDING"
+    cells = dict.fromkeys(squeue.FIELDS, "") | {
+        "JobID": str(number),
+        "JobArrayID": str(number),
+        "UserName": "ana",
+        "Account": account,
+        "Partition": "gpu",
+        "QOS": f"funded-{account}",
+        "State": state,
+        "Reason": "None" if running else "Resources",
+        "SubmitTime": str(began),
+        "EligibleTime": str(began),
+        "StartTime": str(began) if running else "N/A",
+        "EndTime": "N/A",
+        "TimeLimit": "1-00:00:00",
+        "tres-alloc": "cpu=8,node=1,gres/gpu=8",
+        "tres-per-node": "gres:gpu:h100:8",
+        "NodeList": "n1" if running else "",
+        "NumNodes": "1",
+        "NumCPUs": "8",
+        "PriorityLong": "1",
+        "Requeue": "1",
+        "BatchFlag": "1",
+        "ArrayJobID": str(number),
+        "PreemptTime": "N/A",
+        "RestartCnt": "0",
+        "Dependency": "(null)",
+        "Feature": "(null)",
+        "OverSubscribe": "OK",
+        "admin_comment": MARK,
+    }
+    cells |= more
+    return "".join(cells[name] + squeue.SEPARATOR for name in squeue.FIELDS) + "\n"
+
+
+def accounting() -> str:
+    cells = {
+        "JobIDRaw": "7",
+        "JobID": "7",
+        "Cluster": "main",
+        "User": "ana",
+        "Account": "vision",
+        "QOS": "funded-vision",
+        "Partition": "gpu",
+        "Submit": str(NOW - 5 * HOUR),
+        "Start": str(NOW - 5 * HOUR),
+        "End": "Unknown",
+        "ElapsedRaw": str(5 * HOUR),
+        "Suspended": "00:00:00",
+        "State": "RUNNING",
+        "AllocTRES": "gres/gpu=8",
+        "NNodes": "1",
+        "AdminComment": "",
+    }
+    return sacct.SEPARATOR.join(cells[name] for name in sacct.FIELDS) + "\n"
+
+
+class Stage:
+    """The stage, and a sweep on it."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "bin").mkdir()
+        self.slurm = FakeSlurm(folder / "bin")
+        self.snapshot = folder / "snapshot"
+        self.ledger = Ledger.open(f"sqlite:///{folder / 'ledger.db'}", create=True)
+        self.ledger.apply_changeset("main", TREE, "root", "root", "first", 0, 100)
+        self.timeout = 60.0
+        self.show(row(7, "vision", "RUNNING"))
+
+    def show(self, victim: str) -> None:
+        self.slurm.says("jobs", victim + row(9, "language", "PENDING"))
+        self.slurm.says("runs", accounting())
+
+    def sweep(self, now: int = NOW) -> Swept:
+        settings = Settings.model_validate(
+            {"sweep": {"grace": 0, "margin": 0.01}, "snapshot": {"path": str(self.snapshot)}}
+        )
+        accounts = self.slurm.commands(self.timeout)
+        return sweep(
+            CommandSlurm(self.slurm.commands()),
+            self.ledger,
+            lambda cluster: lambda since, until: sacct.runs(accounts, cluster, since, until),
+            settings,
+            now,
+        )
+
+    def steps(self) -> list[str]:
+        return [intent.step for intent in self.ledger.intents_since("main", 0)]
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    one = Stage(tmp_path)
+    with one.ledger:
+        yield one
+
+
+def test_on_this_stage_the_run_makes_way(stage: Stage) -> None:
+    out = stage.sweep()
+    assert stage.slurm.deeds() == [REQUEUE]
+    assert "requeued job 7 (8 GPUs)" in out.sentence()
+
+
+def ended_by_the_time(stage: Stage) -> None:
+    stage.slurm.says("refusal", "Job/step already completing or completed for job 7")
+    out = stage.sweep()
+    assert stage.slurm.deeds() == [REQUEUE], "Incomplete: a finished job is not started again"
+    assert stage.steps() == ["left"]
+    assert "left job 7: the job has ended" in out.sentence()
+
+
+def not_requeueable(stage: Stage) -> None:
+    stage.show(row(7, "vision", "RUNNING", Requeue="0"))
+    out = stage.sweep()
+    assert stage.slurm.deeds() == []
+    assert (7, "not requeueable (--no-requeue)") in [
+        (leave.job_id, leave.reason) for leave in out.decision.left
+    ]
+
+
+def preempted_meanwhile(stage: Stage) -> None:
+    stage.slurm.says("refusal", "Job is pending execution for job 7")
+    out = stage.sweep()
+    assert stage.steps() == ["left"]
+    assert "left job 7: the job is pending already" in out.sentence()
+
+
+def stale_preempt_time(stage: Stage) -> None:
+    stage.show(row(7, "vision", "RUNNING", PreemptTime=str(NOW - 5 * HOUR)))
+    out = stage.sweep()
+    assert stage.slurm.deeds() == [REQUEUE]
+    said = "job 7 runs on, though Slurm preempted it 18000 s ago: stale PreemptTime"
+    assert said in out.sentence()
+    stage.show(row(7, "vision", "RUNNING", PreemptTime=str(NOW - 30)))
+    assert "stale" not in stage.sweep().sentence(), "it is in its grace"
+
+
+def completing(stage: Stage) -> None:
+    stage.show(row(7, "vision", "COMPLETING"))
+    out = stage.sweep()
+    assert stage.slurm.deeds() == []
+    (left,) = out.decision.left
+    assert left.job_id == 9
+    assert "free or yielding: none" in left.reason
+
+
+def unknown_id(stage: Stage) -> None:
+    stage.slurm.says("refusal", "Invalid job id specified for job 7")
+    out = stage.sweep()
+    assert stage.steps() == ["left"]
+    assert "left job 7: the job is gone" in out.sentence()
+
+
+def nothing_was_done(stage: Stage, what: str) -> None:
+    with pytest.raises(SlurmUnreachable, match=what):
+        stage.sweep()
+    assert stage.slurm.deeds() == []
+    assert stage.steps() == []
+    assert not stage.snapshot.exists()
+    assert stage.ledger.last_sweeps(1) == []
+
+
+def sacct_timeout(stage: Stage) -> None:
+    stage.slurm.script("sacct", "exec sleep 30")
+    stage.timeout = 0.2
+    nothing_was_done(stage, "sacct did not answer within")
+
+
+def no_associations(stage: Stage) -> None:
+    stage.slurm.says("assoc", "")
+    nothing_was_done(stage, "sacctmgr answered nothing")
+    stage.slurm.says("assoc", "root|\n")
+    nothing_was_done(stage, "no account of cluster main but root")
+
+
+CASES: dict[str, Callable[[Stage], None]] = {
+    "P01": ended_by_the_time,
+    "P03": not_requeueable,
+    "P05": preempted_meanwhile,
+    "P11": stale_preempt_time,
+    "P17": completing,
+    "P31": unknown_id,
+    "S36": sacct_timeout,
+    "M27": no_associations,
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_action_is_right(case: str, stage: Stage) -> None:
+    CASES[case](stage)
+
+
+def test_every_row_of_the_table_has_a_test() -> None:
+    rows = re.findall(r"^\| ([A-Z]\d+) ", TABLE.read_text(), re.MULTILINE)
+    assert set(rows) == set(CASES) | ELSEWHERE
+
+
+# -- more of their kind --------------------------------------------------------------------------
+
+
+def test_interactive_runs_are_left_like_those_that_cannot_be_requeued(stage: Stage) -> None:
+    stage.show(row(7, "vision", "RUNNING", BatchFlag="0"))
+    stage.sweep()
+    assert stage.slurm.deeds() == []
+
+
+@pytest.mark.parametrize("state", ["SUSPENDED", "CONFIGURING", "RESIZING", "SIGNALING", "STOPPED"])
+def test_what_holds_its_gpus_but_does_not_run_is_left(stage: Stage, state: str) -> None:
+    stage.show(row(7, "vision", state))
+    stage.sweep()
+    assert stage.slurm.deeds() == []
+
+
+@pytest.mark.parametrize("command", ["squeue", "scontrol", "sacct", "sacctmgr"])
+@pytest.mark.parametrize(
+    "body",
+    ["exit 1", "echo 'error: Unable to contact slurm controller (connect failure)' >&2; exit 0"],
+)
+def test_whichever_source_fails_nothing_is_done(stage: Stage, command: str, body: str) -> None:
+    stage.slurm.script(command, body)
+    nothing_was_done(stage, command)
+
+
+def test_gpus_that_are_not_accounted_are_no_free_gpus(stage: Stage) -> None:
+    stage.slurm.says("config", "ClusterName = main\nAccountingStorageTRES = cpu,mem\n")
+    nothing_was_done(stage, "does not account GPUs")
+
+
+def test_a_task_of_an_array_goes_alone(stage: Stage) -> None:
+    """The last task to start has the array's own id, which would mean every task."""
+    stage.show(row(7, "vision", "RUNNING", JobArrayID="7_3"))
+    stage.sweep()
+    assert stage.slurm.deeds() == ["scontrol requeue Incomplete 7_3"]
+    (intent,) = stage.ledger.intents_since("main", 0)
+    assert (intent.job_id, intent.run_start) == (7, NOW - 5 * HOUR)
+
+
+def test_a_task_with_an_id_of_its_own_goes_by_it(stage: Stage) -> None:
+    stage.show(row(7, "vision", "RUNNING", JobArrayID="4_3", ArrayJobID="4"))
+    stage.sweep()
+    assert stage.slurm.deeds() == [REQUEUE]
+
+
+def test_a_run_that_nobody_knows_is_ended_where_it_was_last_seen(stage: Stage) -> None:
+    """A runaway: sacct says for ever RUNNING, and no squeue knows it."""
+    stage.sweep(NOW - HOUR)
+    stage.slurm.says("jobs", row(9, "language", "PENDING"))
+    out = stage.sweep(NOW)
+    assert "ended job 7 in the ledger, which the accounting believes to run" in out.sentence()
+    assert stage.ledger.unfinished_runs("main") == []
+    (run,) = stage.ledger.runs_between("main", 0, NOW)
+    assert (run.end, run.state) == (NOW - HOUR, "LOST")
+    assert "ended job 7" not in stage.sweep(NOW + 30).sentence()
