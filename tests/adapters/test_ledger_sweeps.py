@@ -1,11 +1,13 @@
 """What sweeps keep: every step is there when the call returns; one holder of the lease."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from slurm_budget.errors import BadInput
 from slurm_budget.ledger.store import Brake, Ledger, Sweep
+from slurm_budget.state.intent import Intent
 
 from .conftest import Database
 
@@ -54,6 +56,34 @@ def test_intents_of_a_time(ledger: Ledger) -> None:
     for now in (10, 20, 30):
         intent(ledger, now, now)
     assert [one.job_id for one in ledger.intents_since("main", 20)] == [20, 30]
+
+
+def planned(job_id: int) -> Intent:
+    return Intent(0, "main", job_id, 5, "vision", 8, "language", 4, "planned", "owed", 10, 10)
+
+
+def test_intents_of_one_sweep_are_there_all_or_none(ledger: Ledger) -> None:
+    """A gang that needs two runs is never helped by half: a kill between them leaves neither."""
+
+    def killed() -> Iterator[Intent]:
+        yield planned(1)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ledger.plan_requeues(killed())
+    assert ledger.open_intents("main") == []
+    numbers = ledger.plan_requeues([planned(1), planned(2)])
+    found = ledger.open_intents("main")
+    assert [(one.id, one.job_id) for one in found] == list(zip(numbers, (1, 2), strict=True))
+
+
+def test_intents_that_were_touched_since(ledger: Ledger) -> None:
+    """A cooldown counts from what was done last, however long ago it was planned."""
+    for job in (1, 2):
+        intent(ledger, job, 10)
+    ledger.advance_intent(ledger.open_intents("main")[0].id, "requeued", 30)
+    assert [one.job_id for one in ledger.intents_touched_since("main", 20)] == [1]
+    assert [one.job_id for one in ledger.intents_touched_since("main", 10)] == [1, 2]
 
 
 def test_sweeps_and_brake(ledger: Ledger) -> None:

@@ -290,3 +290,59 @@ def test_a_run_that_nobody_knows_is_ended_where_it_was_last_seen(stage: Stage) -
     (run,) = stage.ledger.runs_between("main", 0, NOW)
     assert (run.end, run.state) == (NOW - HOUR, "LOST")
     assert "ended job 7" not in stage.sweep(NOW + 30).sentence()
+
+
+# -- what came of a requeue ----------------------------------------------------------------------
+
+
+def requeued(**more: str) -> str:
+    """The run of job 7 as it waits again."""
+    return row(7, "vision", "PENDING", **{"Reason": "BeginTime", "RestartCnt": "1", **more})
+
+
+def test_an_owed_job_that_does_not_start_is_said_once_and_cools_down(stage: Stage) -> None:
+    stage.sweep()
+    stage.show(requeued())
+    said = "job 9 has not started, though GPUs were freed for it 60 s ago; Slurm says Resources;"
+    for early in (30, 60):  # it is seen pending at the first of these, and its GPUs are free
+        assert "has not started" not in stage.sweep(NOW + early).sentence()
+    assert said + " nobody makes way for it again for 840 s" in stage.sweep(NOW + 90).sentence()
+    later = stage.sweep(NOW + 120)
+    assert "has not started" not in later.sentence()
+    why = {leave.job_id: leave.reason for leave in later.decision.left}
+    assert why[9] == "GPUs were freed for it 90 s ago; it has not started yet (Resources)"
+    stage.show(row(7, "vision", "RUNNING", StartTime=str(NOW + 100), admin_comment=""))
+    assert stage.sweep(NOW + 200).decision.demands == 0, "it cools down"
+    assert stage.sweep(NOW + 930).decision.demands == 1
+
+
+def test_an_owed_job_that_started_is_not_complained_of(stage: Stage) -> None:
+    stage.sweep()
+    started = row(9, "language", "RUNNING", StartTime=str(NOW + 5))
+    stage.slurm.says("jobs", requeued() + started)
+    for late in (30, 60, 90):
+        assert "has not started" not in stage.sweep(NOW + late).sentence()
+
+
+def test_a_job_that_is_held_after_its_requeue_is_reported(stage: Stage) -> None:
+    stage.sweep()
+    stage.show(requeued(Reason="JobHeldAdmin"))
+    assert "held after its requeue: job 7, release it by hand" in stage.sweep(NOW + 30).sentence()
+
+
+def test_a_requeued_job_still_asks_for_what_it_asked(stage: Stage) -> None:
+    """Its marker and its QOS are those of before, so it is funded again without a word."""
+    stage.sweep()
+    stage.show(requeued())
+    out = stage.sweep(NOW + 30)
+    assert out.decision.verdicts.why[7] == "fits"
+    assert out.retagged == []
+
+
+def test_a_job_that_runs_anew_is_not_hit_by_an_old_intent(stage: Stage) -> None:
+    """Slurm requeued and started it between our plan and our deed: another start, another run."""
+    stage.sweep()
+    stage.show(row(7, "vision", "RUNNING", StartTime=str(NOW + 1)))
+    stage.sweep(NOW + 30)
+    assert stage.slurm.deeds() == [REQUEUE], "once, for the first run"
+    assert stage.steps() == ["done"]

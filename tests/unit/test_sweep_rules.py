@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from slurm_budget.core import live, owed
 from slurm_budget.core.back import when_back, when_decayed
+from slurm_budget.core.choose import choose
 from slurm_budget.core.marker import Marker, merge, parse
 from slurm_budget.core.retag import verdicts
 from slurm_budget.core.standing import Standing
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
+from slurm_budget.state.choose import Choice
 from slurm_budget.state.jobs import Job, Node
 from slurm_budget.state.sweep import SweepPolicy
 
@@ -255,6 +257,36 @@ def test_inside_an_account_the_user_who_used_more_yields() -> None:
     assert may(run, demand)
     assert not may(replace(run, user="ben"), replace(demand, user="ana"))
     assert not may(run, replace(demand, user="ana"))
+
+
+def test_nobody_yields_who_would_be_owed_next() -> None:
+    """b's run is cheaper, but b is hardly better off than the owed account: within the margin it
+    stays, and a's dearer run goes. Yielding turns nothing round that would turn back at once."""
+    tree = BudgetTree("main", {**TREE.nodes, "c": BudgetNode("c", "top", Amount("gpus", 8))})
+    accounts = {name: standing(name, 100 * HOUR) for name in tree.nodes} | {
+        "a": standing("a", 100 * HOUR, use=90 * HOUR),
+        "b": standing("b", 100 * HOUR, use=44 * HOUR),
+        "c": standing("c", 100 * HOUR, use=40 * HOUR),
+    }
+    may = owed.may_yield(tree, accounts, {}, POLICY)
+    runs, _ = owed.candidates(
+        [
+            running(1, 0),
+            running(2, 5000, account="b", qos="funded-b", nodes=("n2",), gpus_on={"n2": 8}),
+        ],
+        {},
+        POLICY,
+        9000,
+    )
+    waiting = replace(WAITING, account="c", qos="funded-c")
+    demands = owed.owed([waiting], NODES, {}, POLICY, 99).demands
+    full = [replace(running(n, 0), nodes=(f"n{n}",), gpus_on={f"n{n}": 8}) for n in (1, 2)]
+    space = owed.space(NODES, full, [], POLICY, 9000)
+    (choice,) = choose(demands, space, runs, may, max_gpus=64, by_owner=True)
+    assert isinstance(choice, Choice)
+    assert [run.job_id for run in choice.victims] == [1]
+    back = replace(demands[0], account="b")
+    assert not may(replace(runs[1], account="c"), back), "nor the other way round"
 
 
 def test_declaring_little_gives_no_immunity() -> None:
