@@ -3,13 +3,17 @@
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+sys.path[:0] = [
+    str(Path(__file__).resolve().parents[2] / more) for more in ("scripts", "tests/unit")
+]
 
+import lawful
 from playground import Playground
 from story import ANA, BEN, BUDGETS, CLEO, SETTINGS
 
@@ -48,11 +52,17 @@ def playground() -> Iterator[Playground]:
 
 
 @pytest.fixture
-def site(playground: Playground) -> Iterator[Playground]:
-    """The same, with no job left over from the test before, and daemons up again."""
+def site(playground: Playground, request: pytest.FixtureRequest) -> Iterator[Playground]:
+    """The same, with no job left over from the test before, and daemons up again.
+
+    Behind each test the accounting is held against the laws of requeueing.
+    """
+    began = int(time.time())
     yield playground
     for daemon in ("mariadb", "slurmdbd", "slurmctld"):
         playground.cluster("start", daemon)
     playground.wait("slurmctld", lambda: "UP" in playground.slurm("scontrol", "ping", code=None))
     playground.slurm("scancel", "--partition=gpu", code=None)
     playground.wait("an empty queue", lambda: not playground.slurm("squeue", "-h", "-a").strip())
+    if request.node.get_closest_marker("requeued_by_hand") is None:
+        lawful.check(playground, began)

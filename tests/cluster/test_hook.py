@@ -217,6 +217,7 @@ def test_what_root_changes_passes(site: Playground) -> None:
     assert "by hand" in site.job(job)["admin_comment"]
 
 
+@pytest.mark.requeued_by_hand
 def test_the_marker_survives_a_requeue(site: Playground) -> None:
     job, _ = site.sbatch(ANA, "--qos=funded", "--gpus=1", "-t60", command="sleep 60")
     site.wait("the job", lambda: site.state(job) == "RUNNING")

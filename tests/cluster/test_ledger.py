@@ -3,6 +3,7 @@
 import json
 import time
 
+import pytest
 from playground import Playground
 from story import ANA, BEN, CLEO
 
@@ -51,6 +52,7 @@ def test_the_second_of_two_changes_from_one_base_is_refused(site: Playground) ->
     assert site.sbudget("plan", "--exit-code").code == 0
 
 
+@pytest.mark.requeued_by_hand
 def test_slurmdbds_own_tables_give_exactly_the_runs_of_sacct(site: Playground) -> None:
     """Completed, cancelled, requeued, timed-out, array and running jobs; each start its own run."""
     gpu = ("--gres=gpu:2", "--qos=funded", "--comment=min-runtime=2s")

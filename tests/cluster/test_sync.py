@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import lawful
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -40,7 +41,11 @@ def own_cluster() -> Iterator[Playground]:
     play = Playground(f"sbsync{os.getpid()}", (ANA,), nodes=2, hook=False, slurm_conf=[typed])
     try:
         play.up()
+        began = int(time.time())
         yield play
+        for daemon in ("slurmdbd", "slurmctld"):
+            play.cluster("start", daemon)
+        lawful.check(play, began)
     finally:
         play.down()
 
