@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path[:0] = [
-    str(Path(__file__).resolve().parents[2] / more) for more in ("scripts", "tests/unit")
-]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit"))
 
 import lawful
 from playground import Playground

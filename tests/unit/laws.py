@@ -32,7 +32,7 @@ class Row:
 
 
 def rows(text: str) -> list[Row]:
-    """From `sacct -D -X -n -P -o FIELDS` with times in epoch seconds; what never ran is left out."""
+    """From `sacct -D -X -n -P -o FIELDS`, times in epoch seconds; without what never ran."""
     out = []
     for line in text.splitlines():
         cells = line.split("|", len(FIELDS) - 1)

@@ -1,4 +1,4 @@
-"""The check that follows every test on a real Slurm can fail, and fails for the right rows alone."""
+"""The check that follows every test on a real Slurm can fail, and for the right rows alone."""
 
 from dataclasses import replace
 
