@@ -81,10 +81,11 @@ def observe(
         first=now - window.reach,
         overlap=settings.sweep.overlap,
     )
-    seen = ledger.last_sweeps(1, cluster)
-    lost = ledger.close_lost(
-        cluster, {job.id for job in jobs}, now, seen_until=seen[0].at if seen else None
-    )
+    lost: list[Run] = []
+    if jobs:  # an empty queue may be a missing permission, and no reason to end everything
+        seen = ledger.last_sweeps(1, cluster)
+        alive = {job.id for job in jobs}
+        lost = ledger.close_lost(cluster, alive, now, seen_until=seen[0].at if seen else None)
     sums = sums_now(ledger, cluster, settings, now)
     budgets = account_budgets(tree, window.budget_seconds, now)
     own = user_budgets(tree, budgets, window.budget_seconds, now)

@@ -346,3 +346,11 @@ def test_a_job_that_runs_anew_is_not_hit_by_an_old_intent(stage: Stage) -> None:
     stage.sweep(NOW + 30)
     assert stage.slurm.deeds() == [REQUEUE], "once, for the first run"
     assert stage.steps() == ["done"]
+
+
+def test_an_empty_queue_ends_no_run(stage: Stage) -> None:
+    """It may be a missing permission."""
+    stage.sweep(NOW - HOUR)
+    stage.slurm.says("jobs", "")
+    assert "ended" not in stage.sweep(NOW).sentence()
+    assert len(stage.ledger.unfinished_runs("main")) == 1
