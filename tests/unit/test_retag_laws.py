@@ -58,7 +58,10 @@ def queues(draw: st.DrawFn) -> list[Job]:
         job = pending(number, account, qos, draw(st.integers(1, 8)))
         user, limit = draw(st.sampled_from(["ann", "bob"])), draw(st.sampled_from([900, 36000]))
         reason = draw(st.sampled_from(["Priority", "Priority", "JobHeldUser"]))
-        out.append(replace(job, user=user, time_limit=limit, reason=reason))
+        tasks = draw(st.sampled_from([1, 1, 2]))
+        out.append(
+            replace(job, user=user, time_limit=limit, reason=reason, tasks=3 * tasks, at_once=tasks)
+        )
     return out
 
 
