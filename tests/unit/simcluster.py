@@ -6,7 +6,8 @@ on a real cluster: `decide`, `move_classes`, `Actor`. What differs from Slurm: n
 reservations, no topology, GPUs alone bind.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -32,12 +33,18 @@ AFTER_REQUEUE = 120
 """Seconds that Slurm holds a requeued job back."""
 
 
+class Killed(Exception):
+    """A sweep that is gone in the middle."""
+
+
 class MemoryLedger:
-    """The part of the ledger that deciding and acting use."""
+    """The part of the ledger that deciding and acting use. `kill` is asked before each write of a
+    step, when the deed that it tells of is done already."""
 
     def __init__(self) -> None:
         self.intents: list[Intent] = []
         self.sweeps: list[Sweep] = []
+        self.kill: Callable[[], bool] = lambda: False
 
     def plan_requeues(self, wanted: Iterable[Intent]) -> list[int]:
         for intent in wanted:
@@ -47,6 +54,8 @@ class MemoryLedger:
     def advance_intent(
         self, id: int, step: Step, now: int, detail: str = "", *, grace_until: int | None = None
     ) -> None:
+        if self.kill():
+            raise Killed
         old = self.intents[id]
         until = old.grace_until if grace_until is None else grace_until
         self.intents[id] = replace(old, step=step, updated=now, detail=detail, grace_until=until)
@@ -115,15 +124,16 @@ class SimCluster:
 
     # -- what Slurm does -----------------------------------------------------------------------
 
-    def step(self) -> Swept:
-        """One beat: time passes, runs end, jobs start, a sweep."""
+    def step(self) -> None:
+        """One beat: time passes, runs end, jobs start, a sweep (which may be killed)."""
         self.now += self.beat
         for job in list(self.queue.values()):
             if job.running and self.now - (job.start or 0) >= self.work[job.id]:
                 self._end(job, "done")
                 del self.queue[job.id]
         self._schedule()
-        return self.sweep()
+        with suppress(Killed):
+            self.sweep()
 
     def _schedule(self) -> None:
         waiting = [job for job in self.queue.values() if job.pending]

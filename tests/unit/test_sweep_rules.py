@@ -213,6 +213,23 @@ def test_runs_that_may_not_go_say_why(changes: dict[str, object], reason: str) -
     assert [leave.reason for leave in left] == [reason]
 
 
+@pytest.mark.parametrize(
+    ("number", "label", "name"),
+    [
+        (57, "57", "57"),
+        (60, "57_2", "60"),
+        (57, "57_2", "57_2"),
+        (57, "57_[1-3,7%2]", "57_[1-3,7]"),
+        (57, "57_[1-3%2", "57_[1-3]"),
+        (57, "57_[1,3,...]", "57"),
+        (1001, "1000+1", "1001"),
+        (5, "57_2", "5"),
+    ],
+)
+def test_deeds_name_the_job_they_mean(number: int, label: str, name: str) -> None:
+    assert live.address(job(number, label=label)) == name
+
+
 def test_a_run_cools_down_after_a_requeue() -> None:
     found, left = owed.candidates([running(1, 0)], {1: 9000}, POLICY, 9100)
     assert (found, [x.reason for x in left]) == ([], ["requeued 100 s ago: it cools down"])
