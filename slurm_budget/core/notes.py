@@ -18,6 +18,16 @@ STALE = 600
 its KillWait, and an epilog that takes its time."""
 
 
+def touched(intents: Iterable[Intent]) -> dict[int, int]:
+    """When each run was last requeued or at least warned, by its job's id; epoch seconds. One whose
+    requeue Slurm refused is not warned again and again."""
+    out: dict[int, int] = {}
+    for intent in intents:
+        if intent.step in ("requeued", "done") or intent.grace_until is not None:
+            out[intent.job_id] = max(intent.updated, out.get(intent.job_id, 0))
+    return out
+
+
 def freed(intents: Iterable[Intent]) -> dict[int, int]:
     """When GPUs were last freed for each owed job, by its id; epoch seconds."""
     out: dict[int, int] = {}

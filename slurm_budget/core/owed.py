@@ -2,7 +2,7 @@
 
 A job is *owed* when it is funded, waits for GPUs (Slurm says Resources or Priority) and has waited
 longer than `patience`. A run may *yield* when it is funded, past its protection, a batch job that
-can be requeued, was not requeued within `cooldown`, and its account has had more of its share than
+can be requeued, was neither warned nor requeued within `cooldown`, and its account has had more of its share than
 the owed one, compared below their common ancestor by `margin`. Preemptible runs past their
 PreemptExemptTime are not asked: Slurm frees them by itself, so what they hold counts as free.
 """
@@ -119,7 +119,8 @@ def candidates(
         elif not job.requeue:
             left.append(Leave(job.id, "not requeueable (--no-requeue)"))
         elif now - touched.get(job.id, -policy.cooldown) < policy.cooldown:
-            left.append(Leave(job.id, f"requeued {now - touched[job.id]} s ago: it cools down"))
+            ago = now - touched[job.id]
+            left.append(Leave(job.id, f"warned or requeued {ago} s ago: it cools down"))
         else:
             found.append(_candidate(job, now))
     return found, left

@@ -94,8 +94,7 @@ def decide(world: World, ledger: Ledger, policy: SweepPolicy) -> Decision:
     found = verdicts(world.jobs, world.tree, world.accounts, world.users, world.user_use, policy)
     recent = ledger.intents_touched_since(world.cluster, world.now - policy.cooldown)
     going = ledger.open_intents(world.cluster)
-    touched = {i.job_id: i.updated for i in recent if i.step in ("requeued", "done")}
-    touched |= {intent.job_id: world.now for intent in going}
+    touched = notes.touched(recent) | {intent.job_id: world.now for intent in going}
     # runs that are going count as space below, so what they free is not freed twice
     served = notes.freed(recent)
     funded = {retag.job.id for retag in found.retags if retag.class_ == "preemptible"}

@@ -354,3 +354,13 @@ def test_an_empty_queue_ends_no_run(stage: Stage) -> None:
     stage.slurm.says("jobs", "")
     assert "ended" not in stage.sweep(NOW).sentence()
     assert len(stage.ledger.unfinished_runs("main")) == 1
+
+
+def test_a_requeue_that_slurm_refuses_is_not_tried_at_every_sweep(stage: Stage) -> None:
+    """Each time the job would be warned anew, and write its checkpoint for nothing."""
+    stage.slurm.says("refusal", "Requested operation is presently disabled for job 7")
+    assert "left job 7: not requeueable" in stage.sweep().sentence()
+    stage.sweep(NOW + 30)
+    assert stage.slurm.deeds() == [REQUEUE]
+    stage.sweep(NOW + 900)
+    assert stage.slurm.deeds() == [REQUEUE, REQUEUE]
