@@ -2,9 +2,9 @@
 
 A job is *owed* when it is funded, waits for GPUs (Slurm says Resources or Priority) and has waited
 longer than `patience`. A run may *yield* when it is funded, past its protection, a batch job that
-can be requeued, was neither warned nor requeued within `cooldown`, and its account has had more of its share than
-the owed one, compared below their common ancestor by `margin`. Preemptible runs past their
-PreemptExemptTime are not asked: Slurm frees them by itself, so what they hold counts as free.
+can be requeued, was neither warned nor requeued within `cooldown`, and its account has had more of
+its share than the owed one, compared below their common ancestor by `margin`. Preemptible runs past
+their PreemptExemptTime are not asked: Slurm frees them by itself, so what they hold counts as free.
 """
 
 import re
