@@ -187,7 +187,7 @@ def sweep(
 
 
 def move_classes(slurm: JobPort, out: Swept, policy: SweepPolicy) -> None:
-    """At most `max_updates` commands; an array is one. What a budget gives up comes before what it
+    """At most `max_updates` jobs; an array is one. What a budget gives up comes before what it
     gives, and if a job could not be moved out (it may have started) nothing is given before the
     next sweep has seen why: what is promised together stays within the budget."""
     wanted = sorted(out.decision.verdicts.retags, key=lambda retag: retag.class_ == "funded")
