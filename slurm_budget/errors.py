@@ -80,3 +80,7 @@ class LedgerUnreachable(SbudgetError):
     """The ledger cannot be opened, read or written."""
 
     code = Exit.LEDGER_UNREACHABLE
+
+
+class LeaseLost(SbudgetError):
+    """Another sidecar may act now, so this one must not."""

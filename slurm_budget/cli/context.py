@@ -4,6 +4,7 @@ import getpass
 import os
 import pwd
 import re
+import socket
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from slurm_budget.slurm.command import Commands
     from slurm_budget.slurm.port import CommandSlurm
     from slurm_budget.usecases.accounting import Source
+    from slurm_budget.usecases.fence import Fence
+
+
+def _clock() -> int:
+    return int(time.time())
 
 
 def named_in(conf: Path) -> str:
@@ -33,7 +39,7 @@ class Context:
     """Handed to commands by click's `pass_obj`."""
 
     config: Path | None = None
-    now: int = field(default_factory=lambda: int(time.time()))
+    now: int = field(default_factory=_clock)
 
     @cached_property
     def settings(self) -> "Settings":
@@ -84,6 +90,14 @@ class Context:
         return self._ledger
 
     _ledger: "Ledger | None" = None
+
+    def fence(self, ttl: int, token: int | None = None) -> "Fence":
+        """This process's way to the lease; `token` where it has it from an earlier sweep."""
+        from slurm_budget.usecases.fence import Fence
+
+        holder = f"{socket.gethostname()}:{os.getpid()}"
+        cooldown = self.settings.sweep.cooldown
+        return Fence(self.ledger(), self.cluster, holder, ttl, cooldown, _clock, token)
 
     @cached_property
     def user(self) -> str:

@@ -5,6 +5,9 @@ import click
 from slurm_budget.cli.context import Context
 from slurm_budget.errors import LedgerUnreachable, SlurmUnreachable
 
+_LEASE = 10
+"""Seconds; after a kill -9 the next sweep may act when they are over."""
+
 
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Say what would be done and why; change nothing.")
@@ -14,14 +17,25 @@ def sweep(ctx: Context, dry_run: bool, verbose: bool) -> None:
     """Observe, account, retag, choose, act, publish; say one sentence.
 
     Can be run from cron as often as every few seconds, and be killed anywhere: the next sweep
-    finishes. Exit codes: 0 swept, 6 Slurm unreachable, 7 ledger unreachable (nothing was done).
+    finishes. Does nothing where another sidecar holds the lease. Exit codes: 0 swept, 6 Slurm
+    unreachable, 7 ledger unreachable (nothing was done).
     """
     from slurm_budget.usecases import sweep as use
 
     try:
-        found = use.sweep(
-            ctx.slurm(), ctx.ledger(), ctx.source, ctx.settings, ctx.now, dry_run=dry_run
-        )
+        fence = ctx.fence(min(_LEASE, 2 * ctx.settings.sweep.beat))
+        if not dry_run:
+            fence.take()
+        if fence.other is not None:
+            click.echo(f"another sidecar, {fence.other}: nothing done.")
+            return
+        try:
+            found = use.sweep(
+                ctx.slurm(), ctx.ledger(), ctx.source, ctx.settings, ctx.now,
+                fence=fence, dry_run=dry_run,
+            )  # fmt: skip
+        finally:
+            fence.release()
     except (SlurmUnreachable, LedgerUnreachable) as bad:
         bad.what = f"acted on nothing: {bad.what}"
         raise

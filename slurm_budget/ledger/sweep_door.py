@@ -1,14 +1,15 @@
 """What sweeps keep in the ledger: intents, sentences, the lease, the brake."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from sqlalchemy import insert
 
-from slurm_budget.ledger import sweeping
+from slurm_budget.ledger import leasing, sweeping
 from slurm_budget.ledger.door import Door
 from slurm_budget.ledger.schema import brakes
 from slurm_budget.ledger.sweeping import Brake, Sweep
 from slurm_budget.state.intent import Intent, Step
+from slurm_budget.state.lease import Lease
 
 
 class SweepDoor(Door):
@@ -30,6 +31,7 @@ class SweepDoor(Door):
         step: Step = "planned",
         grace_until: int | None = None,
         detail: str = "",
+        token: int | None = None,
     ) -> int:
         """Write down one requeue, as `plan_requeues` does many; returns the intent's id."""
         intent = Intent(
@@ -48,19 +50,31 @@ class SweepDoor(Door):
             grace_until=grace_until,
             detail=detail,
         )
-        return self.plan_requeues([intent])[0]
+        return self.plan_requeues([intent], token=token)[0]
 
-    def plan_requeues(self, wanted: Iterable[Intent]) -> list[int]:
-        """Write down requeues before anything is done, all of them or none; returns their ids.
-        `id` and `updated` of what is given are not looked at."""
+    def plan_requeues(self, wanted: Sequence[Intent], *, token: int | None = None) -> list[int]:
+        """Write down requeues of one cluster before anything is done, all of them or none; returns
+        their ids. `id` and `updated` of what is given are not looked at. With a `token` only while
+        nobody took the lease over (LeaseLost), as in all that takes one."""
         with self._write(queue=False) as connection:
+            if token is not None and wanted:
+                leasing.demand(connection, self._names.number(connection, wanted[0].cluster), token)
             return [sweeping.open_intent(connection, self._names, intent) for intent in wanted]
 
     def advance_intent(
-        self, id: int, step: Step, now: int, detail: str = "", *, grace_until: int | None = None
+        self,
+        id: int,
+        step: Step,
+        now: int,
+        detail: str = "",
+        *,
+        grace_until: int | None = None,
+        token: int | None = None,
     ) -> None:
         """Write down how far a requeue came. A closed intent cannot go on (BadInput)."""
         with self._write(queue=False) as connection:
+            if token is not None:
+                leasing.demand(connection, sweeping.cluster_of(connection, id), token)
             sweeping.advance(connection, id, step, now, detail, grace_until)
 
     def open_intents(self, cluster: str) -> list[Intent]:
@@ -91,29 +105,39 @@ class SweepDoor(Door):
                 return []
             return sweeping.last_sweeps(connection, self._names, count, number)
 
-    def acquire_lease(self, cluster: str, holder: str, now: int, ttl: int) -> int | None:
-        """Take the lease for `ttl` seconds, or renew one's own; None while another holds it."""
+    def newest_sweep(self, cluster: str) -> tuple[int | None, int | None]:
+        """The highest time of any sweep, and the first time recorded after that sweep: lower where
+        the clock was set back. None where there is none."""
         with self._read() as connection:
             number = self._names.find(connection, cluster)
-            known = number is not None and sweeping.has_lease(connection, number)
-        if number is None or not known:
-            with self._write(queue=False) as connection:
-                number = self._names.number(connection, cluster)
-                sweeping.make_lease(connection, number)
-        with self._write(queue=False) as connection:
-            return sweeping.acquire(connection, number, holder, now, ttl)
+            return (None, None) if number is None else sweeping.newest_sweep(connection, number)
 
-    def check_lease(self, cluster: str, token: int, now: int) -> bool:
-        """Whether the lease of that token is still in force."""
+    def acquire_lease(self, cluster: str, holder: str, now: int, ttl: int) -> int | None:
+        """Take the lease for `ttl` seconds, if it is free: a token, higher than all before it."""
+        if self.lease(cluster) is None:
+            with self._write(queue=False) as connection:
+                leasing.make(connection, self._names.number(connection, cluster))
+        with self._write(queue=False) as connection:
+            number = self._names.number(connection, cluster)
+            return leasing.acquire(connection, number, holder, now, ttl)
+
+    def renew_lease(self, cluster: str, holder: str, token: int, now: int, ttl: int) -> bool:
+        """Hold one's lease for `ttl` seconds from now; False when another took it since."""
+        with self._write(queue=False) as connection:
+            number = self._names.number(connection, cluster)
+            return leasing.renew(connection, number, holder, token, now, ttl)
+
+    def lease(self, cluster: str) -> Lease | None:
+        """The lease as it stands, run out or not; None before there ever was one."""
         with self._read() as connection:
             number = self._names.find(connection, cluster)
-            return number is not None and sweeping.holds(connection, number, token, now)
+            return None if number is None else leasing.find(connection, number)
 
     def release_lease(self, cluster: str, token: int, now: int) -> None:
         """Give the lease back before it runs out; another's lease is left alone."""
         with self._write(queue=False) as connection:
             number = self._names.number(connection, cluster)
-            sweeping.release(connection, number, token, now)
+            leasing.release(connection, number, token, now)
 
     def set_brake(self, cluster: str, *, paused: bool, author: str, reason: str, now: int) -> None:
         """`sbudget pause` and `sbudget resume`."""

@@ -1,13 +1,13 @@
-"""What sweeps keep: intents with their steps, what was said, who may act, and the brake."""
+"""What sweeps keep: intents with their steps, what was said, and the brake."""
 
 from dataclasses import dataclass
 from typing import Any, cast
 
-from sqlalchemy import Connection, Select, func, insert, select, update
+from sqlalchemy import Connection, Select, func, insert, select
 
 from slurm_budget.errors import BadInput
 from slurm_budget.ledger.names import Names
-from slurm_budget.ledger.schema import brakes, intent_steps, intents, leases, sweeps
+from slurm_budget.ledger.schema import brakes, intent_steps, intents, sweeps
 from slurm_budget.state.intent import CLOSED, Intent, Step
 
 
@@ -74,7 +74,7 @@ def advance(
         .limit(1)
     ).first()
     if last is None:
-        raise BadInput(f"there is no intent {number}", mend="see `sbudget report requeues`")
+        raise _no_intent(number)
     if last.step in CLOSED:
         raise BadInput(
             f"intent {number} is {last.step} already and cannot become {step}",
@@ -88,6 +88,18 @@ def advance(
         detail,
         last.grace_until if grace_until is None else grace_until,
     )
+
+
+def cluster_of(connection: Connection, number: int) -> int:
+    """The number of an intent's cluster."""
+    found = connection.scalar(select(intents.c.cluster_id).where(intents.c.id == number))
+    if found is None:
+        raise _no_intent(number)
+    return int(found)
+
+
+def _no_intent(number: int) -> BadInput:
+    return BadInput(f"there is no intent {number}", mend="see `sbudget report requeues`")
 
 
 def _with_last_step(cluster: int) -> Select[Any]:
@@ -180,50 +192,19 @@ def last_sweeps(
     ]
 
 
-def make_lease(connection: Connection, cluster: int) -> None:
-    """The row to queue at, held by nobody. A transaction of its own: of several who would make it
-    and go on to `acquire`, MariaDB would throw some out as deadlocked."""
-    ignore = "OR IGNORE" if connection.dialect.name == "sqlite" else "IGNORE"
-    nobody = {"cluster_id": cluster, "holder": "", "token": 0, "expires_at": 0}
-    connection.execute(insert(leases).prefix_with(ignore).values(nobody))
-
-
-def has_lease(connection: Connection, cluster: int) -> bool:
-    """Whether that row is there."""
-    return (
-        connection.scalar(select(leases.c.token).where(leases.c.cluster_id == cluster)) is not None
-    )
-
-
-def acquire(connection: Connection, cluster: int, holder: str, now: int, ttl: int) -> int | None:
-    """Take or renew the lease; None while another holds it. A new holder has a higher token."""
-    row = connection.execute(
-        select(leases).where(leases.c.cluster_id == cluster).with_for_update()
-    ).one()
-    if row.holder != holder and row.expires_at > now:
-        return None
-    lost = row.holder != holder or row.expires_at <= now
-    token = int(row.token) + 1 if lost else int(row.token)
-    connection.execute(
-        update(leases)
-        .where(leases.c.cluster_id == cluster)
-        .values(holder=holder, token=token, expires_at=now + ttl)
-    )
-    return token
-
-
-def holds(connection: Connection, cluster: int, token: int, now: int) -> bool:
-    """Whether the lease of that token is in force."""
-    row = connection.execute(select(leases).where(leases.c.cluster_id == cluster)).first()
-    return row is not None and row.token == token and row.expires_at > now
-
-
-def release(connection: Connection, cluster: int, token: int, now: int) -> None:
-    connection.execute(
-        update(leases)
-        .where(leases.c.cluster_id == cluster, leases.c.token == token)
-        .values(expires_at=now)
-    )
+def newest_sweep(connection: Connection, cluster: int) -> tuple[int | None, int | None]:
+    """The highest time of any sweep, and the first time recorded after that sweep."""
+    of_cluster = sweeps.c.cluster_id == cluster
+    newest = connection.execute(
+        select(sweeps.c.at, sweeps.c.id)
+        .where(of_cluster)
+        .order_by(sweeps.c.at.desc(), sweeps.c.id.desc())
+        .limit(1)
+    ).first()
+    if newest is None:
+        return None, None
+    after = select(sweeps.c.at).where(of_cluster, sweeps.c.id > newest.id)
+    return newest.at, connection.scalar(after.order_by(sweeps.c.id).limit(1))
 
 
 def brake(connection: Connection, cluster: int) -> Brake | None:

@@ -6,18 +6,21 @@ the next sweep and nothing is done twice.
 
 Each step is in the ledger before the next deed. A kill between a deed and its record is safe: a
 second signal is harmless, and a requeue is only sent to the run that was meant, known by its start
-time, so that a job that has started anew is never hit.
+time, so that a job that has started anew is never hit. Deeds and records are for the holder of the
+lease alone (usecases/fence).
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from slurm_budget.core import live
+from slurm_budget.core.clock import TOLERANCE
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.ports import JobPort
 from slurm_budget.state.intent import Intent, Step
 from slurm_budget.state.jobs import Job
 from slurm_budget.state.sweep import Requeue, SweepPolicy
+from slurm_budget.usecases.fence import Fence
 
 
 @dataclass(slots=True)
@@ -36,14 +39,16 @@ class Acted:
 
 @dataclass(slots=True)
 class Actor:
-    """Takes intents as far as they can go now. `between` is called after each written step; tests
-    use it to stop the world there."""
+    """Takes intents as far as they can go now. `between` is called after each written step, where
+    the world may stop. A run that was warned before `resumed` (epoch seconds) is warned again: it
+    has worked on since. Raises LeaseLost when another sidecar took over."""
 
     slurm: JobPort
     ledger: Ledger
     policy: SweepPolicy
     now: int
-    dry_run: bool = False
+    fence: Fence
+    resumed: int = 0
     between: Callable[[str], None] = lambda step: None
     acted: Acted = field(default_factory=Acted)
 
@@ -68,7 +73,7 @@ class Actor:
             for item in found
         ]
         if wanted:
-            self.ledger.plan_requeues(wanted)
+            self.ledger.plan_requeues(wanted, token=self.fence.token)
             self.between("planned")
 
     def advance(self, cluster: str, jobs: Iterable[Job]) -> None:
@@ -84,7 +89,7 @@ class Actor:
             if intent.for_job is not None:
                 self.acted.serving.add(intent.for_job)
             step = intent.step
-            if step == "planned":
+            if step == "planned" or (step == "signalled" and intent.updated < self.resumed):
                 step = self._signal(intent, job)
             if step == "signalled" and self.now >= self._grace_until(intent):
                 self._requeue(intent, job)
@@ -92,7 +97,10 @@ class Actor:
                 self.acted.warned.append(job.id)
 
     def _grace_until(self, intent: Intent) -> int:
-        return self.now if intent.grace_until is None else intent.grace_until
+        if intent.grace_until is None or intent.updated > self.now + TOLERANCE:
+            # of a clock that was ahead: since it was set back nobody has acted for a cooldown
+            return self.now
+        return intent.grace_until
 
     def _obsolete(self, intent: Intent, job: Job | None, owed: Job | None) -> str | None:
         """Why an intent needs no further deed; None when it does."""
@@ -118,6 +126,7 @@ class Actor:
 
     def _signal(self, intent: Intent, job: Job) -> Step:
         if self.policy.grace > 0:
+            self.fence.check()
             deed = self.slurm.signal(live.address(job), self.policy.signal)
             if deed.outcome in ("unreachable", "failed"):
                 # not warned: try again at the next sweep, the job's work comes first
@@ -134,11 +143,13 @@ class Actor:
             self.now,
             f"SIG{self.policy.signal}" if self.policy.grace else "no grace",
             grace_until=self.now + self.policy.grace,
+            token=self.fence.token,
         )
         self.between("signalled")
         return "signalled" if self.policy.grace == 0 else "planned"
 
     def _requeue(self, intent: Intent, job: Job) -> None:
+        self.fence.check()
         deed = self.slurm.requeue(live.address(job))
         if deed.outcome == "unreachable":
             self.acted.left.append((job.id, f"not requeued: {deed.detail}"))
@@ -151,5 +162,5 @@ class Actor:
             self.acted.left.append((job.id, deed.detail))
 
     def _step(self, intent: Intent, step: Step, detail: str) -> None:
-        self.ledger.advance_intent(intent.id, step, self.now, detail)
+        self.ledger.advance_intent(intent.id, step, self.now, detail, token=self.fence.token)
         self.between(step)

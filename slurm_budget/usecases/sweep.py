@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from slurm_budget.core import live, notes, owed
 from slurm_budget.core.choose import choose
 from slurm_budget.core.retag import Verdicts, held_for_budget, verdicts
+from slurm_budget.errors import LeaseLost
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.ports import JobPort
 from slurm_budget.settings import Settings
@@ -18,6 +19,7 @@ from slurm_budget.state.choose import Candidate, Choice, Leave
 from slurm_budget.state.sweep import Requeue, Retag, SweepPolicy
 from slurm_budget.usecases.accounting import Source
 from slurm_budget.usecases.act import Acted, Actor
+from slurm_budget.usecases.fence import Fence
 from slurm_budget.usecases.observe import World, observe
 from slurm_budget.usecases.policy import hook_policy, sweep_policy
 from slurm_budget.usecases.publish import publish, returns, snapshot
@@ -37,7 +39,7 @@ class Decision:
 
 @dataclass(slots=True)
 class Swept:
-    """What a sweep saw and did."""
+    """What a sweep saw and did. `idle`: why it did not act, or not to the end."""
 
     world: World
     decision: Decision
@@ -45,7 +47,7 @@ class Swept:
     retagged: list[Retag] = field(default_factory=list)
     refused: list[tuple[int, str]] = field(default_factory=list)
     later: int = 0
-    paused: str = ""
+    idle: str = ""
     dry_run: bool = False
 
     def sentence(self) -> str:
@@ -76,8 +78,8 @@ class Swept:
             )
         if self.world.bad_rows:
             parts.append(f"{self.world.bad_rows} accounting rows could not be read")
-        if self.paused:
-            parts.append(f"paused: {self.paused}")
+        if self.idle:
+            parts.append(self.idle)
         if len(parts) == 1 and not owing:
             parts.append("nothing to do")
         return ("would sweep: " if self.dry_run else "swept: ") + "; ".join(parts) + "."
@@ -156,37 +158,63 @@ def sweep(
     settings: Settings,
     now: int,
     *,
+    fence: Fence,
     dry_run: bool = False,
     between: Callable[[str], None] = lambda step: None,
 ) -> Swept:
-    """Sweep once. Raises SlurmUnreachable or LedgerUnreachable before anything was done."""
+    """Sweep once; without the lease, or while paused, everything but the deeds.
+
+    Raises SlurmUnreachable or LedgerUnreachable before anything was done.
+    """
     started = time.monotonic()
     policy = sweep_policy(settings)
-    cluster = settings.slurm.cluster or slurm.cluster()
+    cluster = fence.cluster
     world = observe(slurm, ledger, source(cluster), settings, policy, now)
     decision = decide(world, ledger, policy)
     brake = ledger.brake(cluster)
-    actor = Actor(slurm, ledger, policy, now, between=between)
-    out = Swept(world, decision, actor.acted, dry_run=dry_run)
-    if brake is not None and brake.paused:
-        out.paused = f"{brake.reason} ({brake.author})"
+    resumed = 0 if brake is None else brake.at
+    actor = Actor(slurm, ledger, policy, now, fence, resumed=resumed, between=between)
+    out = Swept(world, decision, actor.acted, dry_run=dry_run, idle=fence.why)
+    if brake is not None and brake.paused and not out.idle:
+        out.idle = f"paused: {brake.reason} ({brake.author})"
     if dry_run:
         return out
-    if not out.paused:
-        move_classes(slurm, out, policy)
-        actor.open(cluster, decision.requeues)
-        actor.advance(cluster, world.jobs)
-        if actor.acted.requeued:
-            # see them pending; what is not seen yet is closed by the next sweep
-            actor.advance(cluster, slurm.jobs())
+    if not out.idle:
+        try:
+            _act(slurm, out, actor, policy)
+        except LeaseLost as lost:
+            # who has it now publishes what is newer than this
+            out.idle = f"lost the lease, acted no further: {lost.what}"
+            return out
     hook = hook_policy(settings, world.nodes, world.config, ())
     back = returns(world, decision.verdicts, ledger, settings)
     publish(settings, snapshot(world, decision.verdicts, back, hook, now))
-    ledger.record_sweep(cluster, now, out.sentence(), time.monotonic() - started)
+    if fence.other is None:
+        ledger.record_sweep(cluster, now, out.sentence(), time.monotonic() - started)
     return out
 
 
-def move_classes(slurm: JobPort, out: Swept, policy: SweepPolicy) -> None:
+def _act(slurm: JobPort, out: Swept, actor: Actor, policy: SweepPolicy) -> None:
+    fence, cluster = actor.fence, out.world.cluster
+    fence.hold()
+    move_classes(slurm, out, policy, check=fence.check, between=actor.between)
+    actor.open(cluster, out.decision.requeues)
+    # what was seen longer ago than a lease lasts is looked at again
+    old = fence.clock() - out.world.now > fence.ttl
+    actor.advance(cluster, slurm.jobs() if old else out.world.jobs)
+    if actor.acted.requeued:
+        # see them pending; what is not seen yet is closed by the next sweep
+        actor.advance(cluster, slurm.jobs())
+
+
+def move_classes(
+    slurm: JobPort,
+    out: Swept,
+    policy: SweepPolicy,
+    *,
+    check: Callable[[], None] = lambda: None,
+    between: Callable[[str], None] = lambda step: None,
+) -> None:
     """At most `max_updates` jobs; an array is one. What a budget gives up comes before what it
     gives, and if a job could not be moved out (it may have started) nothing is given before the
     next sweep has seen why: what is promised together stays within the budget."""
@@ -196,6 +224,7 @@ def move_classes(slurm: JobPort, out: Swept, policy: SweepPolicy) -> None:
         if kept and retag.class_ == "funded":
             break
         out.later -= 1
+        check()
         where = live.address(retag.job)
         if retag.class_ == "funded" and held_for_budget(retag.job):
             # first, for a kill behind it leaves a job that waits, and none that is held for ever
@@ -207,3 +236,4 @@ def move_classes(slurm: JobPort, out: Swept, policy: SweepPolicy) -> None:
             kept = kept or live.class_of(retag.job) == "funded"
             if deed.outcome != "gone":
                 out.refused.append((retag.job.id, deed.detail))
+        between("retagged")

@@ -5,14 +5,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from slurm_budget.errors import BadInput
+from slurm_budget.errors import BadInput, LeaseLost
 from slurm_budget.ledger.store import Brake, Ledger, Sweep
 from slurm_budget.state.intent import Intent
+from slurm_budget.state.lease import Lease
 
 from .conftest import Database
 
 
-def intent(ledger: Ledger, job_id: int = 7, now: int = 10) -> int:
+def intent(ledger: Ledger, job_id: int = 7, now: int = 10, token: int | None = None) -> int:
     return ledger.open_intent(
         "main",
         job_id=job_id,
@@ -23,6 +24,7 @@ def intent(ledger: Ledger, job_id: int = 7, now: int = 10) -> int:
         gpus=4,
         reason="language is owed 4 GPUs",
         now=now,
+        token=token,
     )
 
 
@@ -103,21 +105,56 @@ def test_sweeps_and_brake(ledger: Ledger) -> None:
 
 
 def test_one_holds_the_lease_and_another_takes_over(ledger: Ledger) -> None:
+    assert ledger.lease("main") is None
     one = ledger.acquire_lease("main", "ctl1", 100, 60)
     assert one is not None
     assert ledger.acquire_lease("main", "ctl2", 110, 60) is None
-    assert ledger.acquire_lease("main", "ctl1", 150, 60) == one, "renewed"
-    assert ledger.check_lease("main", one, 209)
-    assert not ledger.check_lease("main", one, 210)
+    assert ledger.acquire_lease("main", "ctl1", 110, 60) is None, "a name can stand twice"
+    assert ledger.renew_lease("main", "ctl1", one, 150, 60)
+    assert ledger.lease("main") == Lease("ctl1", one, 210)
+    assert ledger.acquire_lease("main", "ctl2", 209, 60) is None
     two = ledger.acquire_lease("main", "ctl2", 210, 60)
     assert two is not None
     assert two > one
-    assert not ledger.check_lease("main", one, 211), "the old holder finds out before it acts"
+    assert not ledger.renew_lease("main", "ctl1", one, 211, 60)
     ledger.release_lease("main", two, 220)
     three = ledger.acquire_lease("main", "ctl1", 221, 60)
     assert three is not None
     ledger.release_lease("main", two, 222)
-    assert ledger.check_lease("main", three, 223), "another's lease is left alone"
+    assert ledger.lease("main") == Lease("ctl1", three, 281), "another's lease is left alone"
+
+
+def test_a_lease_that_ran_out_and_that_nobody_took_can_be_renewed(ledger: Ledger) -> None:
+    token = ledger.acquire_lease("main", "ctl1", 100, 60)
+    assert token is not None
+    assert ledger.renew_lease("main", "ctl1", token, 500, 60)
+
+
+def test_a_lease_of_a_clock_that_was_a_day_ahead_holds_nobody_up(ledger: Ledger) -> None:
+    ledger.acquire_lease("main", "ctl1", 100 + 86400, 60)
+    assert ledger.acquire_lease("main", "ctl2", 100, 60) is not None
+
+
+def test_steps_of_one_who_lost_the_lease_are_not_written(ledger: Ledger) -> None:
+    old = ledger.acquire_lease("main", "ctl1", 100, 60)
+    number = intent(ledger, token=old)
+    ledger.advance_intent(number, "signalled", 101, token=old)
+    ledger.acquire_lease("main", "ctl2", 200, 60)
+    with pytest.raises(LeaseLost, match="ctl2 holds the lease until 1970-01-01 00:04:20 UTC"):
+        ledger.advance_intent(number, "requeued", 201, token=old)
+    with pytest.raises(LeaseLost, match="ctl2"):
+        intent(ledger, 9, token=old)
+    (found,) = ledger.open_intents("main")
+    assert (found.id, found.step) == (number, "signalled")
+
+
+def test_the_first_sweep_after_a_clock_was_set_back_is_remembered(ledger: Ledger) -> None:
+    assert ledger.newest_sweep("main") == (None, None)
+    for at in (100, 130, 90, 120):
+        ledger.record_sweep("main", at, "nothing to do", 0.1)
+    assert ledger.newest_sweep("main") == (130, 90)
+    ledger.record_sweep("main", 150, "nothing to do", 0.1)
+    assert ledger.newest_sweep("main") == (150, None)
 
 
 def test_of_many_who_ask_at_once_one_gets_the_lease(database: Database) -> None:

@@ -36,12 +36,16 @@ class Dying(CommandSlurm):
 
 
 context = Context()
+fence = context.fence(2)
+fence.take()
 found = sweep(
     Dying(context.commands),
     context.ledger(),
     context.source,
     context.settings,
     context.now,
+    fence=fence,
     between=die,
 )
+fence.release()
 sys.stdout.write(found.sentence())

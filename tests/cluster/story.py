@@ -22,6 +22,7 @@ SETTINGS = """
     preempt_exempt_time = "4s"
     grace_time = "0s"
     [sweep]
+    beat = "1s"
     patience = "0s"
     grace = "2s"
     margin = 0.01

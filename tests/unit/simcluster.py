@@ -9,6 +9,7 @@ reservations, no topology, GPUs alone bind.
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 from slurm_budget.core import live
@@ -46,7 +47,7 @@ class MemoryLedger:
         self.sweeps: list[Sweep] = []
         self.kill: Callable[[], bool] = lambda: False
 
-    def plan_requeues(self, wanted: Iterable[Intent]) -> list[int]:
+    def plan_requeues(self, wanted: Sequence[Intent], *, token: int | None = None) -> list[int]:
         for intent in wanted:
             self.intents.append(replace(intent, id=len(self.intents)))
         return []
@@ -213,7 +214,8 @@ class SimCluster:
         world = self.world()
         ledger = cast(Ledger, self.ledger)
         decision = decide(world, ledger, self.policy)
-        actor = Actor(cast(Any, self), ledger, self.policy, self.now)
+        fence = cast(Any, SimpleNamespace(token=None, check=lambda: None))
+        actor = Actor(cast(Any, self), ledger, self.policy, self.now, fence)
         out = Swept(world, decision, actor.acted)
         move_classes(cast(Any, self), out, self.policy)
         actor.open("sim", decision.requeues)
