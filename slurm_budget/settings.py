@@ -108,7 +108,7 @@ class SyncSettings(_Section):
 class SweepSettings(_Section):
     """When and how far the sweeper acts."""
 
-    beat: Seconds = Field(30, description="seconds between sweeps of the daemon")
+    beat: Seconds = Field(30, ge=1, description="seconds between sweeps of the daemon")
     patience: Seconds = Field(60, description="how long an owed job waits before anyone yields")
     grace: Seconds = Field(60, description="between the signal and the requeue")
     signal: str = Field("CONT", description="the warning; CONT harms no job that does not know it")

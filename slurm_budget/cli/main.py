@@ -14,8 +14,11 @@ _COMMANDS = {
     "budget": ("slurm_budget.cli.budget:budget", "Show and change budgets."),
     "doctor": ("slurm_budget.cli.doctor:doctor", "Check that Slurm is set as budgets need it."),
     "ledger": ("slurm_budget.cli.ledger:ledger", "Create, check, back up and rebuild the ledger."),
+    "pause": ("slurm_budget.cli.pause:pause", "Stop acting on jobs; go on observing."),
     "plan": ("slurm_budget.cli.sync:plan", "Show what sync would change in Slurm."),
     "report": ("slurm_budget.cli.report:report", "Reports in the manner of sreport."),
+    "resume": ("slurm_budget.cli.pause:resume", "End a pause."),
+    "run": ("slurm_budget.cli.run:run", "Sweep at every beat: the daemon."),
     "sweep": ("slurm_budget.cli.sweep:sweep", "Observe, account, retag, choose, act, publish."),
     "sync": ("slurm_budget.cli.sync:sync", "Make Slurm's associations and QOS as budgets say."),
 }

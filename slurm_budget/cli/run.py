@@ -1,0 +1,103 @@
+"""`sbudget run`: the daemon's ways to the world."""
+
+import os
+import signal
+import sys
+import time
+from contextlib import closing, suppress
+
+import click
+
+from slurm_budget.cli.context import Context
+from slurm_budget.errors import LedgerUnreachable
+from slurm_budget.settings import Settings
+from slurm_budget.usecases.daemon import Daemon, Heard, Level, Stop
+
+_STOP = frozenset({signal.SIGTERM, signal.SIGINT})
+_HEARD = _STOP | {signal.SIGHUP}
+_LEVELS: dict[Level, str] = {"info": "<6>", "warning": "<4>", "error": "<3>"}
+
+
+def wait(seconds: float) -> Heard | None:
+    """Sleep so long, or until a signal. They are blocked, so that none comes at another time."""
+    found = signal.sigtimedwait(_HEARD, seconds)
+    if found is None:
+        return None
+    return "reload" if found.si_signo == signal.SIGHUP else "stop"
+
+
+def stop_here(step: str) -> None:
+    """Between two written steps: end when somebody asked for it."""
+    if signal.sigpending() & _STOP:
+        raise Stop
+
+
+def say(level: Level, text: str) -> None:
+    """A line to the log; systemd's journal takes the level from its start."""
+    mark = _LEVELS[level] if "JOURNAL_STREAM" in os.environ else ""
+    for part in text.splitlines():
+        click.echo(f"{mark}{part}", err=level != "info")
+
+
+class Sweeper:
+    """Sweeps with everything opened afresh; only the lease's token lives from beat to beat."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.ctx = ctx
+        self.token: int | None = None
+        self.cluster = ""
+
+    def sweep(self, settings: Settings) -> str:
+        from slurm_budget.usecases.sweep import sweep
+
+        ctx = Context(config=self.ctx.config)
+        ctx.settings = settings
+        with closing(ctx.ledger()) as ledger:
+            fence = ctx.fence(2 * settings.sweep.beat, self.token)
+            try:
+                fence.take()
+                found = sweep(
+                    ctx.slurm(), ledger, ctx.source, settings, ctx.now,
+                    fence=fence, between=stop_here,
+                )  # fmt: skip
+            except BaseException:
+                # another sidecar may see what we cannot
+                with suppress(LedgerUnreachable):
+                    fence.release()
+                raise
+            finally:
+                self.token = fence.token
+        return found.sentence()
+
+    def release(self, settings: Settings) -> None:
+        """Give the lease back at the end."""
+        if self.token is None:
+            return
+        ctx = Context(config=self.ctx.config)
+        ctx.settings = settings
+        with suppress(LedgerUnreachable), closing(ctx.ledger()):
+            ctx.fence(0, self.token).release()
+
+
+@click.command()
+@click.pass_obj
+def run(ctx: Context) -> None:
+    """Sweep at every beat (sweep.beat), until stopped: the daemon.
+
+    A sweep that fails acts on nothing, says so, and is tried again at the next beat. Several may
+    run: one holds the lease and acts, the others observe and take over. SIGHUP reads the settings
+    again; SIGTERM ends after the step in hand. Exit codes: 0 stopped, 2 the settings are wrong.
+    """
+    from slurm_budget import settings
+    from slurm_budget.cli.notify import notify
+
+    first = ctx.settings
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    sweeper = Sweeper(ctx)
+    daemon = Daemon(
+        first, sweeper.sweep, lambda: settings.load(ctx.config), wait, time.monotonic, say, notify
+    )
+    daemon.run()
+    sweeper.release(daemon.settings)
+    say("info", "stopped")
