@@ -45,7 +45,6 @@ class Sweeper:
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self.token: int | None = None
-        self.cluster = ""
 
     def sweep(self, settings: Settings) -> str:
         from slurm_budget.usecases.sweep import sweep

@@ -90,7 +90,7 @@ class Daemon:
         self._failures = self._failures + 1 if what == self._failing else 1
         self._failing = what
         if self._failures % REPEAT == 1:
-            again = f" (for the {self._failures}th time)" if self._failures > 1 else ""
+            again = f" ({self._failures} times now)" if self._failures > 1 else ""
             self.say("error", f"acted on nothing{again}: {what}")
             if details and not again:
                 self.say("error", details)
@@ -98,7 +98,7 @@ class Daemon:
 
     def _worked(self, sentence: str) -> None:
         if self._failures:
-            self.say("warning", f"works again, after {self._failures} times: {self._failing}")
+            self.say("warning", f"works again; failed so often: {self._failures}")
         self._failing, self._failures = "", 0
         self.say("info", sentence)
         self.notify(f"STATUS={sentence}")

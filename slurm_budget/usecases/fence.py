@@ -70,8 +70,8 @@ class Fence:
 
     def check(self) -> None:
         """Directly before a deed; raises LeaseLost."""
-        now = self.clock()
         lease = self.ledger.lease(self.cluster)
+        now = self.clock()
         if lease is None or lease.token != self.token:
             self._lost()
         elif lease.expires_at <= now:

@@ -229,6 +229,7 @@ def move_classes(
         if retag.class_ == "funded" and held_for_budget(retag.job):
             # first, for a kill behind it leaves a job that waits, and none that is held for ever
             slurm.release(where)
+            check()
         deed = slurm.retag(where, retag.qos, retag.admin_comment)
         if deed.outcome == "done":
             out.retagged.append(retag)

@@ -238,3 +238,15 @@ def test_the_same_on_mariadb(loaded: Sbudget, mariadb: Server, tmp_path: Path) -
     assert loaded("budget", "show").code == 0
     assert loaded("ledger", "check").out == "the ledger is sound\n"
     assert loaded("ledger", "backup", "copy.db").code == 0
+
+
+def test_pause_needs_a_reason_and_says_who_paused(loaded: Sbudget) -> None:
+    assert loaded("pause").code == 2
+    assert loaded("resume").out == "not paused: nothing to do\n"
+    assert loaded("pause", "-m", "repairs", as_user="mara").code == 0
+    again = loaded("pause", "-m", "more repairs")
+    assert again.code == 0
+    assert "already paused by mara since " in again.out
+    assert ": repairs; nothing changed" in again.out
+    assert "mara had paused it at " in loaded("resume", "-m", "done").out
+    assert loaded("resume").out == "not paused: nothing to do\n"

@@ -6,7 +6,7 @@ on a real cluster: `decide`, `move_classes`, `Actor`. What differs from Slurm: n
 reservations, no topology, GPUs alone bind.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -53,7 +53,14 @@ class MemoryLedger:
         return []
 
     def advance_intent(
-        self, id: int, step: Step, now: int, detail: str = "", *, grace_until: int | None = None
+        self,
+        id: int,
+        step: Step,
+        now: int,
+        detail: str = "",
+        *,
+        grace_until: int | None = None,
+        token: int | None = None,
     ) -> None:
         if self.kill():
             raise Killed
