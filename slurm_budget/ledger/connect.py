@@ -113,7 +113,9 @@ def _mariadb(url: URL, password_file: Path | None) -> Engine:
         connect_args={
             "connect_timeout": 10,
             "charset": "utf8mb4",
-            "init_command": "SET sql_mode='TRADITIONAL', time_zone='+00:00'",
+            # a client that froze in a transaction holds its locks up to so many seconds
+            "init_command": "SET sql_mode='TRADITIONAL', time_zone='+00:00',"
+            " idle_transaction_timeout=600",
         },
     )
 

@@ -233,3 +233,9 @@ def test_a_backup_into_nowhere_leaves_nothing(sqlite: Ledger, tmp_path: Path) ->
     (tmp_path / "file").write_text("")
     with pytest.raises(LedgerUnreachable, match="could not be written"):
         sqlite.backup(tmp_path / "file" / "backup.db")
+
+
+@pytest.mark.mariadb
+def test_a_client_that_froze_in_a_transaction_is_not_waited_for_for_ever(mariadb: Server) -> None:
+    with mariadb.database().open() as ledger, ledger.engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT @@idle_transaction_timeout").scalar() == 600
