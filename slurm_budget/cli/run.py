@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import time
 from contextlib import closing, suppress
 
@@ -92,7 +91,6 @@ def run(ctx: Context) -> None:
 
     first = ctx.settings
     signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     sweeper = Sweeper(ctx)
     daemon = Daemon(
         first, sweeper.sweep, lambda: settings.load(ctx.config), wait, time.monotonic, say, notify

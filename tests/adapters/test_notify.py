@@ -1,11 +1,19 @@
-"""What systemd is told, on a real datagram socket."""
+"""What systemd is told, on a real socket; `sbudget run` as a service without a Slurm."""
 
+import os
+import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from slurm_budget.cli.notify import notify
+from slurm_budget.errors import Exit
+from slurm_budget.ledger.store import Ledger
+
+PROGRAM = Path(sys.executable).parent / "sbudget"
 
 
 @pytest.mark.parametrize("abstract", [False, True], ids=["a path", "abstract"])
@@ -28,3 +36,57 @@ def test_where_systemd_does_not_listen_nothing_happens(
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "nobody"))
     notify("READY=1")
     assert list(tmp_path.iterdir()) == []
+
+
+def write(config: Path, beat: str) -> None:
+    config.write_text(
+        f'[ledger]\nurl = "sqlite:///{config.parent / "ledger.db"}"\n[sweep]\nbeat = "{beat}"\n'
+        f'[slurm]\ncluster = "main"\nbin = "{config.parent}"\n'
+    )
+
+
+def test_the_service_is_ready_reloads_and_stops_though_slurm_is_not_there(tmp_path: Path) -> None:
+    config, name = tmp_path / "slurm-budget.toml", str(tmp_path / "notify")
+    Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}", create=True).close()
+    write(config, "1h")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(name)
+        systemd.settimeout(30)
+        with subprocess.Popen(
+            [str(PROGRAM), "--config", str(config), "run"],
+            env=os.environ | {"NOTIFY_SOCKET": name, "JOURNAL_STREAM": "8:1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as daemon:
+            try:
+                assert systemd.recv(4096) == b"READY=1"
+                failed = b"STATUS=acted on nothing: " + str(tmp_path).encode()
+                assert systemd.recv(4096).startswith(failed)
+                assert systemd.recv(4096) == b"WATCHDOG=1"
+                write(config, "soon")
+                daemon.send_signal(signal.SIGHUP)
+                assert systemd.recv(4096).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
+                assert systemd.recv(4096) == b"READY=1"
+                assert systemd.recv(4096).startswith(failed)
+                daemon.send_signal(signal.SIGTERM)
+                out, err = daemon.communicate(timeout=30)
+            finally:
+                daemon.kill()
+    assert daemon.returncode == Exit.DONE
+    assert out == "<6>stopped\n"
+    lines = err.splitlines()
+    assert [line[:3] for line in lines] == ["<3>"] * len(lines)
+    assert "acted on nothing: " in lines[0]
+    assert "sweep.beat = 'soon'" in lines[1]
+    assert len(lines) == 2, "a failure that lasts is told once"
+
+
+def test_it_does_not_start_with_settings_that_are_wrong(tmp_path: Path) -> None:
+    config = tmp_path / "slurm-budget.toml"
+    write(config, "0s")
+    done = subprocess.run(
+        [str(PROGRAM), "--config", str(config), "run"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == Exit.USAGE
+    assert "sweep.beat" in done.stderr
