@@ -1,4 +1,5 @@
-"""A sweep that is killed with SIGKILL at a step named on the command line; see test_kill.py.
+"""A sweep that is killed with SIGKILL at a step named on the command line; see test_kill.py. With
+`STOP` behind it, it is stopped there with SIGSTOP; see test_daemon.py.
 
 `planned`, `signalled`, `requeued`: when the ledger has just written that step down.
 `after-signal`, `after-requeue`: when Slurm has done the deed and the ledger does not know yet.
@@ -14,11 +15,12 @@ from slurm_budget.state.jobs import Deed
 from slurm_budget.usecases.sweep import sweep
 
 AT = sys.argv[1]
+SIGNAL = signal.SIGSTOP if sys.argv[2:] == ["STOP"] else signal.SIGKILL
 
 
 def die(step: str) -> None:
     if step == AT:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), SIGNAL)
 
 
 class Dying(CommandSlurm):
