@@ -1,7 +1,9 @@
 """`sbudget run`: the daemon's ways to the world."""
 
 import os
+import select
 import signal
+import socket
 import time
 from contextlib import closing, suppress
 
@@ -17,12 +19,32 @@ _HEARD = _STOP | {signal.SIGHUP}
 _LEVELS: dict[Level, str] = {"info": "<6>", "warning": "<4>", "error": "<3>"}
 
 
-def wait(seconds: float) -> Heard | None:
-    """Sleep so long, or until a signal. They are blocked, so that none comes at another time."""
-    found = signal.sigtimedwait(_HEARD, seconds)
-    if found is None:
-        return None
-    return "reload" if found.si_signo == signal.SIGHUP else "stop"
+class Ears:
+    """Signals are blocked, for us and for the commands that we start, but while we wait.
+
+    Not `signal.sigtimedwait`: of Python 3.11 it returns rubbish when SIGCONT comes after its time.
+    """
+
+    def __init__(self) -> None:
+        self._heard, mouth = socket.socketpair()
+        self._heard.setblocking(False)
+        mouth.setblocking(False)
+        self._mouth = mouth
+        for number in _HEARD:
+            signal.signal(number, lambda *_: None)
+        signal.set_wakeup_fd(mouth.fileno())
+        signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
+
+    def wait(self, seconds: float) -> Heard | None:
+        """Sleep so long, or until a signal."""
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEARD)
+        select.select([self._heard], [], [], seconds)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
+        try:
+            numbers = set(self._heard.recv(4096))
+        except BlockingIOError:
+            return None
+        return "stop" if numbers & _STOP else "reload"
 
 
 def stop_here(step: str) -> None:
@@ -90,10 +112,15 @@ def run(ctx: Context) -> None:
     from slurm_budget.cli.notify import notify
 
     first = ctx.settings
-    signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
-    sweeper = Sweeper(ctx)
+    ears, sweeper = Ears(), Sweeper(ctx)
     daemon = Daemon(
-        first, sweeper.sweep, lambda: settings.load(ctx.config), wait, time.monotonic, say, notify
+        first,
+        sweeper.sweep,
+        lambda: settings.load(ctx.config),
+        ears.wait,
+        time.monotonic,
+        say,
+        notify,
     )
     daemon.run()
     sweeper.release(daemon.settings)

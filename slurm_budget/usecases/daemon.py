@@ -49,13 +49,15 @@ class Daemon:
         try:
             while True:
                 started = self.monotonic()
+                late = max(0, started - due)
                 self._sweep_once()
                 beat = self.settings.sweep.beat
                 missed = int((self.monotonic() - due) // beat)
                 due += beat * (missed + 1)
                 if missed > 0:
                     took = self.monotonic() - started
-                    self.say("warning", f"the sweep took {took:.0f} s: {_beats(missed)} left out")
+                    what = f"the sweep took {took:.0f} s and began {late:.0f} s late"
+                    self.say("warning", f"{_beats(missed)} left out: {what}")
                 self._idle_until(due)
         except Stop:
             self.notify("STOPPING=1", "STATUS=ends")

@@ -76,8 +76,8 @@ def test_a_sweep_longer_than_a_beat_leaves_beats_out_and_says_so() -> None:
     world = World([(65, "swept."), (31, "swept."), (1, "swept.")]).run()
     assert world.at == [0, 90, 150]
     assert world.lines("warning") == [
-        "the sweep took 65 s: 2 beats left out",
-        "the sweep took 31 s: 1 beat left out",
+        "2 beats left out: the sweep took 65 s and began 0 s late",
+        "1 beat left out: the sweep took 31 s and began 0 s late",
     ]
 
 
