@@ -17,6 +17,7 @@ from slurm_budget.settings import Settings
 from slurm_budget.slurm import sacct, squeue
 from slurm_budget.slurm.port import CommandSlurm
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
+from slurm_budget.usecases.fence import Fence
 from slurm_budget.usecases.sweep import Swept, sweep
 
 from .fake_slurm import FakeSlurm
@@ -115,13 +116,18 @@ class Stage:
             {"sweep": {"grace": 0, "margin": 0.01}, "snapshot": {"path": str(self.snapshot)}}
         )
         accounts = self.slurm.commands(self.timeout)
-        return sweep(
+        fence = Fence(self.ledger, "main", "stage:1", 60, 900, lambda: now)
+        fence.take()
+        out = sweep(
             CommandSlurm(self.slurm.commands()),
             self.ledger,
             lambda cluster: lambda since, until: sacct.runs(accounts, cluster, since, until),
             settings,
             now,
+            fence=fence,
         )
+        fence.release()
+        return out
 
     def steps(self) -> list[str]:
         return [intent.step for intent in self.ledger.intents_since("main", 0)]
