@@ -205,6 +205,7 @@ def _act(slurm: JobPort, out: Swept, actor: Actor, policy: SweepPolicy) -> None:
     if actor.acted.requeued:
         # see them pending; what is not seen yet is closed by the next sweep
         actor.advance(cluster, slurm.jobs())
+    fence.check()
 
 
 def move_classes(

@@ -128,6 +128,21 @@ def test_who_loses_the_lease_in_the_middle_stops_there(site: Site) -> None:
     assert site.ledger.last_sweeps(9) == []
 
 
+def test_who_lost_the_lease_with_nothing_left_to_do_does_not_publish_what_is_old(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def frozen_after(fence: Fence) -> None:
+        hold(fence)
+        site.now += 60
+        site.take("ctl2:22")
+
+    hold = Fence.hold
+    monkeypatch.setattr(Fence, "hold", frozen_after)
+    monkeypatch.setattr(site.slurm, "jobs", list)
+    assert "lost the lease, acted no further: ctl2:22" in site.sweep(site.take()).sentence()
+    assert not site.snapshot.exists()
+
+
 def test_with_the_clock_set_back_it_publishes_says_so_and_does_nothing(site: Site) -> None:
     site.ledger.record_sweep("main", NOW + 3600, "nothing to do", 0.1)
     found = site.sweep(site.take())
