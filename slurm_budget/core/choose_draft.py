@@ -6,7 +6,7 @@ taken and others), for the search to try in all combinations.
 
 from bisect import insort
 from collections.abc import Callable, Iterator
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, nsmallest
 
 from slurm_budget.core.choose_ground import Reach
 from slurm_budget.core.choose_place import lightest
@@ -119,6 +119,26 @@ def by_run(trial: Trial, reach: Reach) -> list[int]:
             trial.add(run)
             likely.append(run)
     return likely
+
+
+def evenly(trial: Trial, reach: Reach, most: int) -> list[int]:
+    """Add runs so that the cheapest `most` nodes have equal parts of the GPUs, then by run. Returns
+    runs that were looked at."""
+    ground, each = trial.ground, -(-trial.want.units // most)
+    floors = (
+        (floor, n)
+        for n in ground.members
+        if (floor := ground.lens.floor(n, max(0, each - ground.lens.free[n]))) is not None
+    )
+    prices = [
+        (price, n)
+        for _, n in nsmallest(most + SPARE, floors)
+        if (price := trial.price(n, reach.yields, lambda run: 1, each)) is not None
+    ]
+    cheapest = nsmallest(most, prices)
+    for run in {run for (_, runs), _ in cheapest for run in runs}:
+        trial.add(run)
+    return [run for (_, runs), _ in prices for run in runs] + by_run(trial, reach)
 
 
 def _gain(trial: Trial, run: int) -> int:

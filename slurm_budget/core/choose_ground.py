@@ -10,6 +10,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 
 from slurm_budget.core.choose_space import ANY, ENDLESS, Space
 from slurm_budget.state.choose import Demand
@@ -32,15 +33,19 @@ class Need:
 @dataclass(frozen=True, slots=True)
 class Want:
     """How much a job asks in all: `units` (nodes, or GPUs where they may spread) on `places` nodes
-    at least."""
+    at least, and on `most` nodes (None: any number)."""
 
     units: int
     places: int
+    most: int | None = None
 
     @classmethod
     def of(cls, demand: Demand) -> "Want":
         places = max(1, demand.nodes)
-        return cls(places if demand.per_node is not None else max(demand.total, places), places)
+        if demand.per_node is not None:
+            return cls(places, places)
+        most = None if demand.most_nodes is None else max(demand.most_nodes, places)
+        return cls(max(demand.total, places), places, most)
 
 
 class Ground:
@@ -156,7 +161,8 @@ class Reach:
 
     def holds(self, want: Want) -> bool:
         """Whether the job could start if all went that may."""
-        return self.units >= want.units and self.places >= want.places
+        units = self.units if want.most is None else sum(nlargest(want.most, self.offers))
+        return units >= want.units and self.places >= want.places
 
     def sizes(self) -> tuple[Counter[int], int]:
         """(nodes by their GPUs, where CPUs suffice; nodes with enough GPUs and too few CPUs)."""

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from slurm_budget.core.choose_draft import by_node, by_run, yielding
+from slurm_budget.core.choose_draft import by_node, by_run, evenly, yielding
 from slurm_budget.core.choose_ground import Ground, Reach, Want
 from slurm_budget.core.choose_place import place
 from slurm_budget.core.choose_space import heads, spell
@@ -102,6 +102,9 @@ def search(ground: Ground, want: Want, reach: Reach) -> Found | None:
     else:
         drafts.append(again(bare, ()))
         likely += by_run(drafts[-1], reach)
+        if want.most is not None:
+            drafts.append(again(bare, ()))
+            likely += evenly(drafts[-1], reach, want.most)
         if missing > 0:
             drafts.append(again(bare, ()))
             likely += by_node(drafts[-1], reach, lambda run: 1) + by_run(drafts[-1], reach)

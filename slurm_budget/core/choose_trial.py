@@ -5,6 +5,8 @@ nodes; nothing of the Space changes.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from heapq import nlargest
+from itertools import islice
 
 from slurm_budget.core.choose_ground import Ground, Want
 from slurm_budget.core.choose_space import ANY
@@ -41,12 +43,21 @@ class Trial:
         self.chosen: dict[int, None] = {}
         self.gone: dict[int, tuple[int, int]] = {}
         """(GPUs, CPUs) that the chosen runs give back, by node."""
-        self.units = sum(self._offer(n) for n in idle)
+        offers = [(self._offer(n), n) for n in idle]
+        self.units = sum(offer for offer, _ in offers)
         self.places = len(idle)
+        self._best_idle = sorted(offers, reverse=True) if want.most is not None else []
 
     def enough(self) -> bool:
         """Whether the job starts."""
-        return self.units >= self.want.units and self.places >= self.want.places
+        units = self.units if self.want.most is None else self._within(self.want.most)
+        return units >= self.want.units and self.places >= self.want.places
+
+    def _within(self, most: int) -> int:
+        """GPUs on the best nodes, so many at most."""
+        offers = [self._offer(n) for n in self.gone]
+        idle = (offer for offer, n in self._best_idle if n not in self.gone)
+        return sum(nlargest(most, [*offers, *islice(idle, most)]))
 
     def gpus(self, n: int) -> int:
         """Free GPUs of a node, as the ground's lens counts them."""
@@ -68,12 +79,16 @@ class Trial:
         del self.chosen[run]
         self._change(run, -1)
 
-    def price(self, n: int, yields: bytes, parts: Callable[[int], int]) -> Price | None:
-        """The cheapest runs on a node that make it of use. A run counts with one of `parts(run)`
-        parts of its rank: others of its nodes are hoped to be of use too."""
+    def price(
+        self, n: int, yields: bytes, parts: Callable[[int], int], at_least: int = 0
+    ) -> Price | None:
+        """The cheapest runs on a node that make it of use, with `at_least` so many GPUs. A run
+        counts with one of `parts(run)` parts of its rank: others of its nodes are hoped to be of
+        use too."""
         ground = self.ground
         space = ground.space
         gpus, cpus = ground.goal(n)
+        gpus = max(gpus, at_least)
         back_gpus, back_cpus = self.gone.get(n, (0, 0))
         there = [
             (g, c, space.ranks[run] // parts(run), run)

@@ -15,7 +15,7 @@ def needs(demand: Demand) -> str:
     kind = f"{demand.gpu_type} GPU" if demand.gpu_type else "GPU"
     nodes = max(1, demand.nodes)
     if demand.per_node is None:
-        text = f"needs {_count(demand.total, kind)} on {_count(nodes, 'node')} or more"
+        text = f"needs {_count(demand.total, kind)} on {_where(nodes, demand.most_nodes)}"
     else:
         whole = "whole node" if demand.exclusive else "node"
         text = f"needs {_count(nodes, whole)} x {_count(demand.per_node, kind)}"
@@ -82,6 +82,12 @@ def _offers(demand: Demand, reach: Reach) -> str:
     first, *more = [f"{count} x {size}" for count, size in listed]
     first = f"{_count(listed[0][0], 'node')} x {listed[0][1]}"
     return first if not more else ", ".join([first, *more[:-1]]) + f" and {more[-1]}"
+
+
+def _where(least: int, most: int | None) -> str:
+    if most is None:
+        return f"{_count(least, 'node')} or more"
+    return _count(least, "node") if most <= least else f"{least} to {most} nodes"
 
 
 def _count(count: int, what: str) -> str:

@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from slurm_budget.core import live
+from slurm_budget.core.exempt import exempt
 from slurm_budget.core.standing import Standing, worse
 from slurm_budget.state.budget import BudgetTree
 from slurm_budget.state.choose import Candidate, Demand, Leave, NodeSpace
 from slurm_budget.state.jobs import Job, Node
+from slurm_budget.state.slurm import Preemption
 from slurm_budget.state.sweep import SweepPolicy
 
 WAITS_FOR_GPUS = frozenset({"Resources", "Priority"})
+NOT_OBSERVED = Preemption()
 MOST_TASKS = 16
 """Tasks of one array that one sweep looks at."""
 
@@ -72,7 +75,7 @@ def owed(
 def _demand(job: Job, largest: int) -> Demand:
     total, nodes = job.gpu_total, max(job.num_nodes, 1)
     per_node = job.per_node
-    if per_node is None and total % nodes == 0 and (nodes == 1 and total <= largest):
+    if per_node is None and nodes == 1 and total <= largest:
         per_node = total
     kinds = [kind for kind in job.gpus if kind]
     return Demand(
@@ -87,6 +90,7 @@ def _demand(job: Job, largest: int) -> Demand:
         cpus_per_node=-(-job.cpus // nodes),
         exclusive=job.exclusive,
         features=_features(job.features) or (),
+        most_nodes=None if per_node is not None else job.max_nodes,
     )
 
 
@@ -121,6 +125,8 @@ def candidates(
         elif now - touched.get(job.id, -policy.cooldown) < policy.cooldown:
             ago = now - touched[job.id]
             left.append(Leave(job.id, f"warned or requeued {ago} s ago: it cools down"))
+        elif not job.gpus_on:
+            left.append(Leave(job.id, "Slurm does not say yet which GPUs it holds on which node"))
         else:
             found.append(_candidate(job, now))
     return found, left
@@ -149,17 +155,24 @@ def space(
     leaving: Iterable[int],
     policy: SweepPolicy,
     now: int,
+    preemption: Preemption = NOT_OBSERVED,
 ) -> dict[str, NodeSpace]:
     """What is free on each node on which jobs can start, counting as free what Slurm preempts by
-    itself. A job in COMPLETING still holds its GPUs. `leaving`: jobs that we are requeueing."""
+    itself. A job in COMPLETING still holds its GPUs. `leaving`: jobs that we are requeueing.
+
+    A run of which it is not known what it holds where counts as holding all it may, everywhere.
+    """
     going = set(leaving)
     held: dict[str, dict[str, int]] = {}
     cpus: dict[str, int] = {}
     for job in jobs:
-        if job.state not in live.HOLDING or job.id in going or _slurm_frees(job, policy, now):
+        if job.state not in live.HOLDING or job.id in going:
+            continue
+        if _slurm_frees(job, policy, preemption, now):
             continue
         kinds = [kind for kind in job.gpus if kind]
-        for name, count in job.gpus_on.items():
+        on = job.gpus_on or dict.fromkeys(job.nodes, job.gpu_total)
+        for name, count in on.items():
             by_type = held.setdefault(name, {})
             kind = kinds[0] if len(kinds) == 1 else ""
             by_type[kind] = by_type.get(kind, 0) + count
@@ -174,18 +187,20 @@ def space(
             cpus_free=max(node.cpus - cpus.get(node.name, 0), 0) if node.cpus else None,
             cpus_total=node.cpus or None,
             features=node.features,
+            switches=node.place.switches,
+            island=node.place.island,
         )
         for node in nodes
         if node.usable and node.gpu_total
     }
 
 
-def _slurm_frees(job: Job, policy: SweepPolicy, now: int) -> bool:
+def _slurm_frees(job: Job, policy: SweepPolicy, preemption: Preemption, now: int) -> bool:
     return (
         job.running
         and job.qos == policy.preemptible_qos
         and job.start is not None
-        and now - job.start >= policy.exempt
+        and now - job.start >= _exempt(job, policy, preemption)
     )
 
 
@@ -237,6 +252,7 @@ def repairs(
     touched: Mapping[int, int],
     policy: SweepPolicy,
     now: int,
+    preemption: Preemption = NOT_OBSERVED,
 ) -> list[tuple[Job, str]]:
     """Runs past their protection on nodes that drain, so that the hosts can be repaired."""
     draining = {node.name for node in nodes if "DRAIN" in node.flags}
@@ -249,13 +265,20 @@ def repairs(
             and job.requeue
             and job.batch
             and job.gpu_total
-            and now
-            >= max(live.protected_until(job, policy), (job.start or 0) + _exempt(job, policy))
+            and now >= holds_until(job, policy, preemption)
             and now - touched.get(job.id, -policy.cooldown) >= policy.cooldown
         ):
             out.append((job, f"node {name} is draining"))
     return out
 
 
-def _exempt(job: Job, policy: SweepPolicy) -> int:
-    return policy.exempt if live.class_of(job) == "preemptible" else 0
+def holds_until(job: Job, policy: SweepPolicy, preemption: Preemption = NOT_OBSERVED) -> int:
+    """Until when nobody takes a run's GPUs: its protection, or PreemptExemptTime if preemptible."""
+    if live.class_of(job) == "funded":
+        return live.protected_until(job, policy)
+    return (job.start or 0) + _exempt(job, policy, preemption)
+
+
+def _exempt(job: Job, policy: SweepPolicy, preemption: Preemption) -> int:
+    partition = job.partitions[0] if job.partitions else ""
+    return exempt(preemption, job.qos, partition, policy.exempt)

@@ -35,6 +35,7 @@ def parse(text: str) -> list[Node]:
                 gpus_used=sum(tres.gpus(fields.get("AllocTRES")).values()),
                 reason=line.partition(" Reason=")[2].strip(),
                 features=frozenset(features.split(",")) if features != "(null)" else frozenset(),
+                topology=fields.get("Topology", "").replace("(null)", ""),
             )
         )
     return out

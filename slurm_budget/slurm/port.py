@@ -1,11 +1,13 @@
 """The Slurm port by Slurm's own commands; implements ports.JobPort."""
 
 import re
+from collections.abc import Mapping
 
 from slurm_budget.errors import SlurmUnreachable
-from slurm_budget.slurm import actions, nodes, squeue
+from slurm_budget.slurm import actions, nodes, preemption, squeue, topology
 from slurm_budget.slurm.command import Commands, checked
-from slurm_budget.state.jobs import Deed, Job, Node
+from slurm_budget.state.jobs import Deed, Job, Node, Place
+from slurm_budget.state.slurm import Preemption
 
 _CONFIG = re.compile(r"^(\S+)\s*=\s?(.*)$", re.MULTILINE)
 
@@ -37,6 +39,14 @@ class CommandSlurm:
     def nodes(self) -> list[Node]:
         return nodes.nodes(self.commands)
 
+    def places(self) -> dict[str, Place]:
+        """Where nodes stand in the topology, from slurmctld."""
+        return topology.places(self.commands)
+
+    def preemption(self, config: Mapping[str, str]) -> Preemption:
+        """When Slurm preempts by itself; `config` is slurmctld's, as read."""
+        return preemption.read(self.commands, config)
+
     def accounts(self, cluster: str) -> dict[str, str]:
         """Parent by account, from slurmdbd. Raises SlurmUnreachable where there is none."""
         reply = self.commands.run(
@@ -53,7 +63,7 @@ class CommandSlurm:
 
     def billing_weights(self) -> dict[str, str]:
         """TRESBillingWeights by partition; empty text where it has none."""
-        text = checked(self.commands.run("scontrol", "-o", "-a", "show", "partition"))
+        text = preemption.partitions(self.commands)
         out = {}
         for line in text.splitlines():
             name = re.match(r"PartitionName=(\S+)", line)

@@ -5,7 +5,9 @@ which only operators write; job names and comments are user text and are not ask
 ends when all its fields have come, so a newline inside the last one does no harm.
 """
 
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
 
@@ -20,7 +22,7 @@ FIELDS = (
     *("SubmitTime", "EligibleTime", "StartTime", "EndTime", "TimeLimit"),
     *("tres-alloc", "tres-per-node", "NodeList", "NumNodes", "NumCPUs", "PriorityLong"),
     *("Requeue", "BatchFlag", "ArrayJobID", "PreemptTime", "RestartCnt", "Dependency"),
-    *("Feature", "OverSubscribe", "admin_comment"),
+    *("Feature", "OverSubscribe", "MaxNodes", "admin_comment"),
 )
 _NONE = frozenset({"", "N/A", "NONE", "UNKNOWN", "(NULL)"})
 
@@ -72,8 +74,8 @@ def nodes(text: str) -> tuple[str, ...]:
         raise BadInput(f"{value!r} is no node list: {bad}") from None
 
 
-def job(row: Mapping[str, str], gpus_on: Mapping[str, int] | None = None) -> Job:
-    """One job. GPUs of several nodes are split evenly unless `gpus_on` knows better."""
+def job(row: Mapping[str, str]) -> Job:
+    """One job. Which GPUs it holds where is known when it has one node, or asked by node."""
     raw = int(row["JobID"])
     label = row["JobArrayID"].strip()
     ident = jobids.parse(label) if label else jobids.parse(str(raw))
@@ -81,11 +83,11 @@ def job(row: Mapping[str, str], gpus_on: Mapping[str, int] | None = None) -> Job
     names = nodes(row["NodeList"])
     count = int(row["NumNodes"] or 0)
     total = sum(alloc.values())
-    if total and set(alloc) == {tres.UNTYPED}:
-        asked = tres.gpus(_text(row["tres-per-node"]))
-        if len(asked) == 1 and tres.UNTYPED not in asked:
-            alloc = {next(iter(asked)): total}
-    even = {name: total // len(names) for name in names} if names else {}
+    asked = tres.gpus(_text(row["tres-per-node"]))
+    if total and set(alloc) == {tres.UNTYPED} and len(asked) == 1 and tres.UNTYPED not in asked:
+        alloc = {next(iter(asked)): total}
+    per_node = sum(asked.values()) or None
+    even = len(names) == 1 or (per_node or 0) * len(names) == total
     array = _text(row["ArrayJobID"])
     state = row["State"].strip().upper()
     return Job(
@@ -112,15 +114,27 @@ def job(row: Mapping[str, str], gpus_on: Mapping[str, int] | None = None) -> Job
         tasks=max(ident.tasks, 1),
         at_once=max(ident.at_once, 1),
         restarts=int(_text(row["RestartCnt"]) or 0),
-        gpus_on=dict(gpus_on) if gpus_on else even,
+        gpus_on={name: total // len(names) for name in names} if even else {},
         preempt_time=moment(row["PreemptTime"]),
         array=int(array) if array.isdigit() and array != str(raw) else None,
         features=_text(row["Feature"]),
         dependency=_text(row["Dependency"]),
-        per_node=sum(tres.gpus(_text(row["tres-per-node"])).values()) or None,
+        per_node=per_node,
+        max_nodes=_most_nodes(row),
         cpus=int(_text(row["NumCPUs"]) or 0),
         exclusive=row["OverSubscribe"].strip().upper() in ("NO", "EXCLUSIVE"),
     )
+
+
+def _most_nodes(row: Mapping[str, str]) -> int | None:
+    """How many nodes the job may have; None: any number, as `--gpus` without `-N`.
+
+    squeue fills in MaxNodes and NumNodes for such a job with what it reckons; the TRES asked for
+    still count one node then.
+    """
+    most, reckoned = int(_text(row["MaxNodes"]) or 0), int(row["NumNodes"] or 0)
+    asked = re.search(r"(?:^|,)node=(\d+)", row["tres-alloc"])
+    return most if most and asked and int(asked[1]) >= reckoned else None
 
 
 LIVE = frozenset({"PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "STOPPED",
@@ -129,23 +143,23 @@ LIVE = frozenset({"PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING"
 
 
 def jobs(commands: Commands) -> list[Job]:
-    """All jobs that live, with the GPUs they hold on each node. At most two commands."""
+    """All jobs that live, with the GPUs they hold on each node. At most two commands: the second
+    where a run of several nodes did not ask for its GPUs by node. What that does not tell (the run
+    started or ended in between) stays empty: not known."""
     found = [
         job(row)
         for row in records(checked(commands.run(*argv())))
         if row["State"].strip().upper() in LIVE
     ]
-    if any(len(item.nodes) > 1 and item.gpus for item in found):
+    if any(item.gpus and item.nodes and not item.gpus_on for item in found):
         exact = gpus_by_node(checked(commands.run("scontrol", "-d", "show", "job")))
         found = [_with(item, exact.get(item.id)) for item in found]
     return found
 
 
 def _with(item: Job, exact: Mapping[str, int] | None) -> Job:
-    if exact is None or set(exact) != set(item.nodes):
+    if item.gpus_on or exact is None or sum(exact.values()) != item.gpu_total:
         return item
-    from dataclasses import replace
-
     return replace(item, gpus_on=exact)
 
 

@@ -49,8 +49,8 @@ class Demand:
     """What an owed job needs to start. `gpu_type` empty: any type.
 
     `per_node` given: `nodes` nodes with so many GPUs each. None: `total` GPUs on at least `nodes`
-    nodes, however they spread (at least one on each). A job that fixes its number of nodes and its
-    total (`-N2 --gpus=10`) is safe as `per_node` 5: where five stand on each of two, it starts.
+    nodes, and at most `most_nodes` (None: any number), however they spread, at least one on each:
+    `-N2 --gpus=10` starts on 8 and 2 as on 5 and 5.
 
     `features`: a node must have all of at least one of these sets (`a&b|c` is {a, b}, {c}); empty:
     any node will do.
@@ -67,6 +67,7 @@ class Demand:
     cpus_per_node: int = 0
     exclusive: bool = False
     features: tuple[frozenset[str], ...] = ()
+    most_nodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

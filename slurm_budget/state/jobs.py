@@ -12,7 +12,11 @@ GpuCounts = Mapping[str, int]
 @dataclass(frozen=True, slots=True)
 class Job:
     """A job that slurmctld knows now. `id` is the raw id: an array task that has split off has its
-    own; the tasks that still wait together share the array's and count in `tasks`."""
+    own; the tasks that still wait together share the array's and count in `tasks`.
+
+    `gpus_on`: whole GPUs by node; empty while it holds none, or where that is not known.
+    `max_nodes` None: as many as it likes.
+    """
 
     id: int
     label: str
@@ -46,6 +50,7 @@ class Job:
     per_node: int | None = None
     cpus: int = 0
     exclusive: bool = False
+    max_nodes: int | None = None
 
     @property
     def gpu_total(self) -> int:
@@ -87,8 +92,20 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a node stands in the topology: see state.choose.NodeSpace."""
+
+    switches: tuple[str, ...] = ()
+    island: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
-    """A node: `gpus` is what it has, `state` Slurm's base state with its flags, upper case."""
+    """A node: `gpus` is what it has, `state` Slurm's base state with its flags, upper case.
+
+    `topology` is what slurmctld says of its place, from 25.05 on; `place` is known where the
+    topology was asked for.
+    """
 
     name: str
     state: str
@@ -100,6 +117,8 @@ class Node:
     gpus_used: int = 0
     reason: str = ""
     features: frozenset[str] = frozenset()
+    topology: str = ""
+    place: Place = Place()
 
     @property
     def gpu_total(self) -> int:

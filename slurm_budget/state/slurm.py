@@ -56,6 +56,16 @@ class Qos:
 
 
 @dataclass(frozen=True, slots=True)
+class Preemption:
+    """What says when Slurm may preempt a run: QOS by name, the QOS of each partition that has one,
+    and the PreemptExemptTime of slurm.conf in seconds (None: unset)."""
+
+    qos: Mapping[str, Qos] = field(default_factory=dict)
+    partition_qos: Mapping[str, str] = field(default_factory=dict)
+    exempt: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SlurmState:
     """Associations of one cluster and the QOS, as slurmdbd has them, and what limits are made of.
 

@@ -15,9 +15,11 @@ from slurm_budget.ports import JobPort
 from slurm_budget.settings import Settings
 from slurm_budget.slurm.rows import BadRow
 from slurm_budget.state.budget import BudgetTree
-from slurm_budget.state.jobs import Job, Node, Run
+from slurm_budget.state.jobs import Job, Node, Place, Run
+from slurm_budget.state.slurm import Preemption
 from slurm_budget.state.sweep import SweepPolicy
 from slurm_budget.usecases.accounting import Source, catch_up, sums_now, window_of
+from slurm_budget.usecases.policy import has_topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class World:
     user_use: Mapping[tuple[str, str], int]
     bad_rows: int
     lost: list[int] = field(default_factory=list)
+    preemption: Preemption = field(default_factory=Preemption)
 
 
 def observe(
@@ -56,7 +59,8 @@ def observe(
             mend="set AccountingStorageTRES=gres/gpu and restart slurmctld",
         )
     jobs = slurm.jobs()
-    nodes = slurm.nodes()
+    nodes = _placed(slurm, config)
+    preemption = slurm.preemption(config)
     known = slurm.accounts(cluster)
     tree = ledger.budget_tree(cluster)
     if not tree.nodes:
@@ -103,7 +107,22 @@ def observe(
         user_use=_user_use(tree, sums),
         bad_rows=len(taken.bad),
         lost=[run.job_id for run in lost],
+        preemption=preemption,
     )
+
+
+def _placed(slurm: JobPort, config: Mapping[str, str]) -> list[Node]:
+    """All nodes, with their places where there is a topology. From 25.05 on it may come from a file
+    that slurm.conf does not tell of; then the nodes do. A node that no switch reaches is alone."""
+    nodes = slurm.nodes()
+    if not has_topology(config) and not any(node.topology for node in nodes):
+        return nodes
+    places = slurm.places()
+    tree = any(place.island for place in places.values())
+    return [
+        replace(node, place=places.get(node.name) or Place(island=node.name if tree else ""))
+        for node in nodes
+    ]
 
 
 def _with_live(

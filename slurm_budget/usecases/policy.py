@@ -31,6 +31,11 @@ def sweep_policy(settings: Settings) -> SweepPolicy:
     )
 
 
+def has_topology(config: Mapping[str, str]) -> bool:
+    """Whether slurmctld's configuration names a topology that jobs are placed by."""
+    return config.get("TopologyPlugin", "").lower().endswith(("tree", "block"))
+
+
 def hook_policy(
     settings: Settings, nodes: Iterable[Node], config: Mapping[str, str], operators: Iterable[int]
 ) -> Policy:
@@ -42,7 +47,6 @@ def hook_policy(
                 fewest = by_partition.get(partition, node.gpu_total)
                 by_partition[partition] = min(fewest, node.gpu_total)
     alike = set(by_partition.values())
-    topology = config.get("TopologyPlugin", "").lower()
     jobs = settings.jobs
     return Policy(
         default_class=jobs.default_class,
@@ -54,7 +58,7 @@ def hook_policy(
         fast_lane_gpu_time=settings.sweep.fast_lane_gpu_time,
         weights=weights_of(settings),
         node_gpus=alike.pop() if len(alike) == 1 else 0,
-        topology=any(kind in topology for kind in ("tree", "block")),
+        topology=has_topology(config),
         partition_gpus=by_partition,
         job_requeue=config.get("JobRequeue", "1").strip() != "0",
         operators=tuple(operators),

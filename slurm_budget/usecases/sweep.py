@@ -105,7 +105,14 @@ def decide(world: World, ledger: Ledger, policy: SweepPolicy) -> Decision:
     runs, left = owed.candidates(jobs, touched, policy, world.now)
     answers = choose(
         asked.demands,
-        owed.space(world.nodes, world.jobs, [i.job_id for i in going], policy, world.now),
+        owed.space(
+            world.nodes,
+            world.jobs,
+            [i.job_id for i in going],
+            policy,
+            world.now,
+            world.preemption,
+        ),
         runs,
         owed.may_yield(world.tree, world.accounts, world.user_use, policy),
         max_gpus=policy.max_gpus if policy.requeue != "never" else 0,
@@ -140,7 +147,9 @@ def _requeues(
                 f"{job.account} is owed {job.gpu_total} GPUs for job {job.label}",
             )
     if policy.requeue != "never":
-        for job, reason in owed.repairs(world.jobs, world.nodes, touched, policy, world.now):
+        for job, reason in owed.repairs(
+            world.jobs, world.nodes, touched, policy, world.now, world.preemption
+        ):
             out.setdefault(job.id, Requeue(job, None, "", reason))
     if policy.requeue == "always" and any(job.pending for job in world.jobs):
         for run in runs:

@@ -15,13 +15,13 @@ RUNNING = [
     *("8", "4_0", "ana", "Vision", "gpu", "preemptible", "RUNNING", "None"),
     *("1795975422", "1795975422", "1795975423", "1796580223", "7-00:00:00"),
     *("cpu=2,node=2,billing=8,gres/gpu=12", "gres:gpu:h100:6", "n[3-4]", "2", "2", "1"),
-    *("1", "1", "4", "N/A", "0", "(null)", "(null)", "OK", "(null)"),
+    *("1", "1", "4", "N/A", "0", "(null)", "(null)", "OK", "2", "(null)"),
 ]
 ARRAY = [
     *("4", "4_[1-9%2]", "ana", "vision", "gpu,big", "preemptible", "PENDING", "Resources"),
     *("1795975422", "1795975422", "1796580223", "1797185023", "UNLIMITED"),
     *("cpu=2,mem=2000000M,node=2,billing=8,gres/gpu=8", "gres:gpu:4", "", "2", "2", "33333"),
-    *("0", "1", "4", "N/A", "0", "(null)", "a&b", "NO", 'JS1:x|"y"\nsecond line'),
+    *("0", "1", "4", "N/A", "0", "(null)", "a&b", "NO", "2", 'JS1:x|"y"\nsecond line'),
 ]
 
 
@@ -70,6 +70,59 @@ JobId=2 JobName=evil
      Nodes=n7 CPU_IDs=0 Mem=0 GRES=gpu:h100:1(IDX:0)
 """
     assert squeue.gpus_by_node(reply) == {2: {"n2": 8, "n3": 2, "n4": 2}}
+
+
+class Recorded(Commands):
+    """Slurm that answers from a table; what was asked is kept."""
+
+    def __init__(self, answers: dict[tuple[str, ...], str]) -> None:
+        super().__init__()
+        self.answers = answers
+        self.asked: list[str] = []
+
+    def run(self, *argv: str, stdin: str | None = None, timeout: float | None = None) -> Reply:
+        self.asked.append(argv[0])
+        return Reply(argv, 0, self.answers[argv], "", 0.0)
+
+
+def by_total(number: str, per_node: str = "N/A") -> list[str]:
+    row = dict(zip(squeue.FIELDS, RUNNING, strict=True)) | {"JobID": number, "JobArrayID": number}
+    row |= {"tres-alloc": "node=2,gres/gpu=10", "tres-per-node": per_node}
+    return list(row.values())
+
+
+def test_shares_are_asked_for_once_and_only_where_they_may_be_uneven() -> None:
+    detail = (
+        "JobId=8 JobName=x\n   JOB_GRES=gpu:h100:10\n"
+        "     Nodes=n3 CPU_IDs=0 Mem=0 GRES=gpu:h100:8(IDX:0-7)\n"
+        "     Nodes=n4 CPU_IDs=0 Mem=0 GRES=gpu:h100:2(IDX:0-1)\n"
+    )
+    answers = {squeue.argv(): text(by_total("8"), by_total("9"))}
+    answers["scontrol", "-d", "show", "job"] = detail
+    slurm = Recorded(answers)
+    uneven, unknown = squeue.jobs(slurm)
+    assert (uneven.gpus_on, slurm.asked) == ({"n3": 8, "n4": 2}, ["squeue", "scontrol"])
+    assert unknown.gpus_on == {}, "it is not split by guess"
+    by_node = Recorded({squeue.argv(): text(RUNNING, by_total("9", "gres:gpu:5"))})
+    assert [job.gpus_on for job in squeue.jobs(by_node)] == [{"n3": 6, "n4": 6}, {"n3": 5, "n4": 5}]
+    assert by_node.asked == ["squeue"]
+
+
+@pytest.mark.parametrize(
+    ("alloc_nodes", "reckoned", "most", "max_nodes"),
+    [
+        pytest.param(2, 2, 2, 2, id="-N2 --gpus=10"),
+        pytest.param(2, 2, 4, 4, id="-N2-4 --gpus=10"),
+        pytest.param(1, 2, 2, None, id="--gpus=10"),
+        pytest.param(2, 2, 0, None, id="no limit"),
+    ],
+)
+def test_how_many_nodes_a_waiting_job_may_have(
+    alloc_nodes: int, reckoned: int, most: int, max_nodes: int | None
+) -> None:
+    row = dict(zip(squeue.FIELDS, ARRAY, strict=True)) | {"NumNodes": str(reckoned)}
+    row |= {"tres-alloc": f"cpu=2,node={alloc_nodes},gres/gpu=10", "MaxNodes": str(most)}
+    assert squeue.job(row).max_nodes == max_nodes
 
 
 def test_nodes_with_flags_and_reasons() -> None:

@@ -122,11 +122,13 @@ class World:
             return False
         if job.per_node is not None:
             return len(names) == job.nodes
+        if len(names) > (job.most_nodes or len(names)):
+            return False
         return len(names) >= job.nodes and sum(gpus) >= job.total >= len(names)
 
     def places(self, job: Demand) -> Iterator[tuple[str, ...]]:
         names = [name for name in sorted(self.nodes) if self.usable(name, job)]
-        most = job.nodes if job.per_node is not None else len(names)
+        most = job.nodes if job.per_node is not None else (job.most_nodes or len(names))
         for count in range(job.nodes, most + 1):
             yield from (set_ for set_ in combinations(names, count) if self.starts_on(job, set_))
 
@@ -138,7 +140,10 @@ class World:
                 for partition in job.partitions & one.partitions:
                     pools.setdefault((partition, one.island), []).append(gpus)
         total = 0 if job.per_node is not None else job.total
-        return any(len(pool) >= job.nodes and sum(pool) >= total for pool in pools.values())
+        return any(
+            len(pool) >= job.nodes and sum(sorted(pool, reverse=True)[: job.most_nodes]) >= total
+            for pool in pools.values()
+        )
 
     def start(self, job: Demand, names: Sequence[str]) -> None:
         assert self.starts_on(job, names), (job, names)
@@ -301,6 +306,7 @@ def small(draw: st.DrawFn) -> tuple[dict[str, NodeSpace], list[Candidate], list[
                 draw(st.integers(0, 2)) if with_cpus else 0,
                 pick(False, True),
                 pick((), (frozenset("f"),), (frozenset("g"), frozenset("h"))),
+                draw(st.sampled_from([None, count, count + 1])) if per_node is None else None,
             )
         )
     return nodes, runs, demands
@@ -436,6 +442,20 @@ def test_crumbs_on_many_nodes_do_not_make_a_node() -> None:
     [answer] = decide(gang(2, 8), nodes, [run(i, {f"n{i}": 4}) for i in range(4)])
     assert isinstance(answer, Leave)
     assert answer.reason == "needs 2 nodes x 8 h100 GPUs; free or yielding: 4 nodes x 4"
+
+
+def test_gpus_on_two_nodes_may_lie_unevenly_but_on_no_third() -> None:
+    """`-N2 --gpus=10`: 8 and 2 do, 4 and 4 and 2 do not."""
+    job = loose(10, 2, most_nodes=2)
+    nodes = cluster(node("n1", free=8), node("n2", free=2))
+    (answer,) = decide(job, nodes, [])
+    assert (victims(answer), answer.nodes) == ([], ("n1", "n2"))  # type: ignore[union-attr]
+    crumbs = cluster(*(node(f"n{i}", free=4) for i in (1, 2, 3)))
+    (answer,) = decide(job, crumbs, [run(1, {"n3": 1}), run(2, {"n3": 3}, lost=9 * HOUR)])
+    assert victims(answer) == [2], "one run of 3 makes 7 with 4 elsewhere; one of 1 does not do"
+    (answer,) = decide(job, crumbs, [run(1, {"n3": 1})])
+    assert isinstance(answer, Leave)
+    assert "needs 10 h100 GPUs on 2 nodes; free or yielding: 13 GPUs on 3 nodes" in answer.reason
 
 
 def test_a_run_that_may_not_go_never_goes_however_cheap() -> None:

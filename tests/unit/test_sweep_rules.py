@@ -14,7 +14,8 @@ from slurm_budget.core.retag import verdicts
 from slurm_budget.core.standing import Standing
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
 from slurm_budget.state.choose import Choice
-from slurm_budget.state.jobs import Job, Node
+from slurm_budget.state.jobs import Job, Node, Place
+from slurm_budget.state.slurm import Preemption, Qos
 from slurm_budget.state.sweep import SweepPolicy
 
 HOUR = 3_600_000
@@ -256,6 +257,43 @@ def test_what_slurm_frees_by_itself_counts_as_free_and_completing_does_not() -> 
     }
     young = owed.space(NODES, [idle_fill], [], POLICY, 1000)
     assert young["n1"].free == {"h100": 0}
+
+
+def test_the_exempt_time_that_slurm_has_in_force_counts_and_not_the_setting() -> None:
+    idle_fill = running(1, 0, qos="preemptible")
+    job_qos = Qos("preemptible", preempt_exempt_time=7200)
+    at_once = Qos("part", preempt_exempt_time=0)
+    seen = Preemption({"preemptible": job_qos, "part": at_once}, {}, 3600)
+    found = owed.space(NODES, [idle_fill], [], POLICY, 2000, seen)
+    assert found["n1"].free == {"h100": 0}, "the setting says 1200 s, the QOS 7200"
+    by_partition = replace(seen, partition_qos={"gpu": "part"})
+    found = owed.space(NODES, [idle_fill], [], POLICY, 1, by_partition)
+    assert found["n1"].free == {"h100": 8}, "the QOS of the partition overrides that of the job"
+
+
+def test_a_run_whose_shares_are_not_known_frees_nothing_and_stays() -> None:
+    wide = running(1, 0, gpus={"h100": 10}, nodes=("n1", "n2"), gpus_on={})
+    found = owed.space(NODES, [wide], [], POLICY, 9000)
+    assert [node.free for node in found.values()] == [{"h100": 0}, {"h100": 0}]
+    runs, left = owed.candidates([wide], {}, POLICY, 9000)
+    assert (runs, [x.reason for x in left]) == (
+        [], ["Slurm does not say yet which GPUs it holds on which node"],
+    )  # fmt: skip
+
+
+def test_the_place_of_a_node_reaches_the_choice() -> None:
+    placed = [replace(NODES[0], place=Place(("leaf1", "spine"), "spine")), NODES[1]]
+    found = owed.space(placed, [], [], POLICY, 0)
+    assert (found["n1"].switches, found["n1"].island) == (("leaf1", "spine"), "spine")
+    assert (found["n2"].switches, found["n2"].island) == ((), "")
+
+
+def test_gpus_on_a_fixed_number_of_nodes_may_lie_unevenly() -> None:
+    job_ = replace(WAITING, gpus={"h100": 10}, num_nodes=2, max_nodes=2)
+    (demand,) = owed.owed([job_], NODES, {}, POLICY, 99).demands
+    assert (demand.total, demand.nodes, demand.per_node, demand.most_nodes) == (10, 2, None, 2)
+    (demand,) = owed.owed([replace(job_, per_node=5)], NODES, {}, POLICY, 99).demands
+    assert (demand.nodes, demand.per_node, demand.most_nodes) == (2, 5, None)
 
 
 def test_nodes_that_drain_are_no_space_and_their_runs_go_after_protection() -> None:
