@@ -64,6 +64,8 @@ class Ground:
         self._keys = {n: key for n in self.members if (key := self._key(n)) is not None}
         self._order = sorted(self._keys.values())
         self._seen = len(space.changed)
+        self.too_much: dict[Want, int] = {}
+        """What did not fit, and how many runs had been let go then."""
 
     def owns(self, n: int) -> int:
         """GPUs of the right type that a node has, whoever holds them."""

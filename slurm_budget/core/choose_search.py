@@ -71,6 +71,8 @@ def again(trial: Trial, runs: Iterable[int]) -> Trial:
 
 def fits(ground: Ground, want: Want) -> Found | None:
     """The best place for a job that needs no run to go; None if it does."""
+    if ground.too_much.get(want) == ground.space.releases:
+        return None
     idle: list[int] = []
     units = 0
     for n in ground.idle():
@@ -79,7 +81,10 @@ def fits(ground: Ground, want: Want) -> Found | None:
         if units >= want.units and len(idle) >= 4 * want.places + 64:
             break  # there are more, and these are enough to choose from
     trial = Trial(ground, want, idle)
-    return found(trial) if trial.enough() else None
+    if trial.enough():
+        return found(trial)
+    ground.too_much[want] = ground.space.releases
+    return None
 
 
 def search(ground: Ground, want: Want, reach: Reach) -> Found | None:

@@ -67,6 +67,8 @@ class Space:
                 self.on[n].append((kind, gpus, cpus, run))
         self.changed: list[int] = []
         """Every change of a node, oldest first; what is derived from nodes catches up from here."""
+        self.releases = 0
+        """Runs that have been let go; until the next one, what is free grows less alone."""
         self._lenses: dict[str, Lens] = {}
 
     def _holdings(self, run: Candidate, numbers: Mapping[str, int]) -> list[Held]:
@@ -91,6 +93,7 @@ class Space:
     def release(self, run: int) -> None:
         """Let a run go: what it holds is free."""
         self.here[run] = 0
+        self.releases += 1
         for n, kind, gpus, cpus in self.holds[run]:
             self.on[n] = [part for part in self.on[n] if part[-1] != run]
             self._add(n, kind, gpus, cpus)

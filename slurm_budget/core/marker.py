@@ -31,6 +31,7 @@ Only letters, digits and `:=-` are used, so that the marker stands in the output
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -74,8 +75,10 @@ class Marker(NamedTuple):
         return text if self.requeue else text + ":r=0"
 
 
+@lru_cache(maxsize=32768)
 def parse(text: str | None) -> Marker | None:
-    """The last readable marker in `text`; None where there is none or of another version."""
+    """The last readable marker in `text`; None where there is none or of another version. A sweep
+    asks several times for each job, and most jobs of a queue have one of a few."""
     for found in reversed(_ANY.findall(text or "")):
         _, version, *pairs = found.split(":")
         given = dict(pair.split("=", 1) for pair in pairs)

@@ -18,6 +18,7 @@ will never fit; it saves for nothing, and is told so.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import inf
 
 from slurm_budget.core import live
 from slurm_budget.core.marker import Marker, merge, parse
@@ -88,9 +89,10 @@ def verdicts(
         if key[0] in tree.nodes
     }
     out = Verdicts([], {}, {}, {})
+    places = _places(accounts)
     for job in sorted(
         (job for job in jobs if job.pending and job.gpu_total and live.asked(job) == "funded"),
-        key=lambda job: _order(job, tree, accounts, user_use, policy),
+        key=lambda job: _order(job, tree, places, user_use, policy),
     ):
         why, binding = _decide(job, tree, purses, own, policy)
         out.why[job.id] = why
@@ -117,21 +119,29 @@ def _facts(purse: _Purse) -> Facts:
     return Facts(purse.budget, purse.left - purse.saving, purse.left + purse.lane)
 
 
+def _places(accounts: Mapping[str, Standing]) -> dict[str, int]:
+    """The place of each account by standing, the least first; equal ones share it. An account of
+    unknown or infinite standing has none. Comparing fractions for each job would cost seconds."""
+    standings = {name: account.standing for name, account in accounts.items()}
+    known = {name: at for name, at in standings.items() if at is not None and at != inf}
+    order = {standing: place for place, standing in enumerate(sorted(set(known.values())))}
+    return {name: order[standing] for name, standing in known.items()}
+
+
 def _order(
     job: Job,
     tree: BudgetTree,
-    accounts: Mapping[str, Standing],
+    places: Mapping[str, int],
     user_use: Mapping[tuple[str, str], int],
     policy: SweepPolicy,
-) -> tuple[bool, bool, bool, Fraction | float, str, int, int, int]:
+) -> tuple[bool, bool, bool, float, str, int, int, int]:
     account = tree.resolve(job.account) or job.account
-    standing = accounts[account].standing if account in accounts else None
     funded = live.class_of(job) == "funded"
     return (
         job.reason in HOLDS and not held_for_budget(job),
         not funded,
         funded and live.small(job, policy),
-        float("inf") if standing is None else standing,
+        places.get(account, inf),
         account,
         user_use.get((account, job.user), 0),
         job.submit,

@@ -186,7 +186,9 @@ def read_account_info(commands: Commands) -> dict[str, AccountInfo]:
 
 
 def read_qos(commands: Commands) -> dict[str, Qos]:
-    return qos(checked(commands.run("sacctmgr", "-nP", "show", "qos", f"format={QOS}")))
+    """Every QOS that slurmdbd knows; there is always `normal`."""
+    reply = commands.run("sacctmgr", "-nP", "show", "qos", f"format={QOS}")
+    return qos(checked(reply, silent_ok=False))
 
 
 def read_tres(commands: Commands) -> frozenset[str]:
