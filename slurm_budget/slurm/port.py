@@ -33,8 +33,10 @@ class CommandSlurm:
             )
         return name
 
-    def jobs(self) -> list[Job]:
-        return squeue.jobs(self.commands)
+    def jobs(self, *, shares: bool = True) -> list[Job]:
+        """All that live. `shares`: with the GPUs that each has on each of its nodes, for which a
+        second command may be needed."""
+        return squeue.jobs(self.commands, shares=shares)
 
     def nodes(self) -> list[Node]:
         return nodes.nodes(self.commands)

@@ -75,7 +75,7 @@ class Sacctmgr:
     def in_use(self) -> Mapping[str, Mapping[str, int]]:
         """GPUs that running jobs hold, by QOS and type; the empty string: all types together."""
         out: dict[str, dict[str, int]] = {}
-        for job in squeue.jobs(self.commands):
+        for job in squeue.jobs(self.commands, shares=False):
             if job.state not in ("RUNNING", "COMPLETING", "SUSPENDED"):
                 continue
             used = out.setdefault(job.qos, {})

@@ -142,7 +142,7 @@ LIVE = frozenset({"PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING"
                   "SPECIAL_EXIT", "RESIZING"})  # fmt: skip
 
 
-def jobs(commands: Commands) -> list[Job]:
+def jobs(commands: Commands, *, shares: bool = True) -> list[Job]:
     """All jobs that live, with the GPUs they hold on each node. At most two commands: the second
     where a run of several nodes did not ask for its GPUs by node. What that does not tell (the run
     started or ended in between) stays empty: not known."""
@@ -151,7 +151,7 @@ def jobs(commands: Commands) -> list[Job]:
         for row in records(checked(commands.run(*argv())))
         if row["State"].strip().upper() in LIVE
     ]
-    if any(item.gpus and item.nodes and not item.gpus_on for item in found):
+    if shares and any(item.gpus and item.nodes and not item.gpus_on for item in found):
         exact = gpus_by_node(checked(commands.run("scontrol", "-d", "show", "job")))
         found = [_with(item, exact.get(item.id)) for item in found]
     return found

@@ -210,10 +210,10 @@ def _act(slurm: JobPort, out: Swept, actor: Actor, policy: SweepPolicy) -> None:
     actor.open(cluster, out.decision.requeues)
     # what was seen longer ago than a lease lasts is looked at again
     old = fence.clock() - out.world.now > fence.ttl
-    actor.advance(cluster, slurm.jobs() if old else out.world.jobs)
+    actor.advance(cluster, slurm.jobs(shares=False) if old else out.world.jobs)
     if actor.acted.requeued:
         # see them pending; what is not seen yet is closed by the next sweep
-        actor.advance(cluster, slurm.jobs())
+        actor.advance(cluster, slurm.jobs(shares=False))
     fence.check()
 
 
