@@ -113,8 +113,12 @@ def _job(
     total = sum(on.values()) or wide * gpus
     funded = chance.random() < (0.9 if on else 0.3)
     asks = funded or (not on and chance.random() < 0.3)
-    mark = Marker("funded" if funded else "preemptible", "funded" if asks else "preemptible",
-                  chance.choice([600, 3600, 4 * 3600, 8 * 3600]), "fits" if funded else "budget")  # fmt: skip
+    mark = Marker(
+        "funded" if funded else "preemptible",
+        "funded" if asks else "preemptible",
+        chance.choice([600, 3600, 4 * 3600, 8 * 3600]),
+        "fits" if funded else "budget",
+    )
     loose = chance.random() < 0.1
     return Job(
         id=number,
@@ -166,8 +170,9 @@ def bench() -> list[str]:
     """Print the table; what is above its limit, as sentences."""
     print("deciding: retag, owed, choose; seconds of CPU (it waits for nothing), one process each;")
     print("the memory counts the input too")
-    print(f"{'nodes':>7}{'GPUs':>8}{'jobs':>9}{'run':>8}{'retags':>8}{'owed':>8}{'start':>7}", end="")
-    print(f"{'requeued':>10}{'seconds':>9}{'MB':>6}{'us/job':>8}{'x jobs':>8}{'x time':>8}")
+    print(f"{'nodes':>7}{'GPUs':>8}{'jobs':>9}{'run':>8}{'retags':>8}{'owed':>8}", end="")
+    print(f"{'start':>7}{'requeued':>10}{'seconds':>9}{'MB':>6}{'us/job':>8}", end="")
+    print(f"{'x jobs':>8}{'x time':>8}")
     slow, before = [], None
     for count, jobs in SIZES:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
@@ -184,8 +189,6 @@ def bench() -> list[str]:
         before = jobs, row["seconds"]
         limit = LIMITS.get(count)
         if limit and (row["seconds"] > limit[0] or row["mb"] > limit[1]):
-            slow.append(
-                f"deciding on {count:,} nodes and {jobs:,} jobs: {row['seconds']:.2f} s of {limit[0]},"
-                f" {row['mb']:.0f} MB of {limit[1]:.0f}"
-            )
+            took = f"{row['seconds']:.2f} s of {limit[0]}, {row['mb']:.0f} MB of {limit[1]:.0f}"
+            slow.append(f"deciding on {count:,} nodes and {jobs:,} jobs: {took}")
     return slow

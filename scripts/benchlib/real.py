@@ -110,7 +110,8 @@ def bench(keep: bool = False) -> list[str]:
         started = time.perf_counter()
         play.up()
         budgets(play, 8 * NODES)
-        print(f"\na whole sweep: {NODES} nodes x 8 GPUs up in {time.perf_counter() - started:.0f} s,")
+        up = time.perf_counter() - started
+        print(f"\na whole sweep: {NODES} nodes x 8 GPUs up in {up:.0f} s,")
         print(f"{JOBS:,} jobs submitted and the cluster full in {fill(play):.0f} s", flush=True)
         return _sweeps(play)
     finally:

@@ -5,11 +5,15 @@ import sys
 import click
 
 from slurm_budget.cli.context import Context
+from slurm_budget.cli.report_cluster import cluster
 
 
 @click.group()
 def report() -> None:
     """Reports in the manner of sreport."""
+
+
+report.add_command(cluster)
 
 
 @report.command()

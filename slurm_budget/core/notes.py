@@ -18,14 +18,14 @@ STALE = 600
 its KillWait, and an epilog that takes its time."""
 
 
-def touched(intents: Iterable[Intent]) -> dict[int, int]:
-    """When each run was last requeued or at least warned, by its job's id; epoch seconds. One whose
-    requeue Slurm refused is not warned again and again."""
+def touched(recent: Iterable[Intent], going: Iterable[Intent], now: int) -> dict[int, int]:
+    """When each run was last requeued or at least warned, by its job's id; epoch seconds; now for
+    those of open intents. One whose requeue Slurm refused is not warned again and again."""
     out: dict[int, int] = {}
-    for intent in intents:
+    for intent in recent:
         if intent.step in ("requeued", "done") or intent.grace_until is not None:
             out[intent.job_id] = max(intent.updated, out.get(intent.job_id, 0))
-    return out
+    return out | {intent.job_id: now for intent in going}
 
 
 def freed(intents: Iterable[Intent]) -> dict[int, int]:

@@ -16,6 +16,7 @@ from slurm_budget.ledger.store import Ledger
 from slurm_budget.ports import JobPort
 from slurm_budget.settings import Settings
 from slurm_budget.state.choose import Candidate, Choice, Leave
+from slurm_budget.state.intent import Intent
 from slurm_budget.state.sweep import Requeue, Retag, SweepPolicy
 from slurm_budget.usecases.accounting import Source
 from slurm_budget.usecases.act import Acted, Actor
@@ -96,13 +97,13 @@ def decide(world: World, ledger: Ledger, policy: SweepPolicy) -> Decision:
     found = verdicts(world.jobs, world.tree, world.accounts, world.users, world.user_use, policy)
     recent = ledger.intents_touched_since(world.cluster, world.now - policy.cooldown)
     going = ledger.open_intents(world.cluster)
-    touched = notes.touched(recent) | {intent.job_id: world.now for intent in going}
+    handled = notes.touched(recent, going, world.now)
     # runs that are going count as space below, so what they free is not freed twice
     served = notes.freed(recent)
     funded = {retag.job.id for retag in found.retags if retag.class_ == "preemptible"}
     jobs = [job for job in world.jobs if job.id not in funded]
     asked = owed.owed(jobs, world.nodes, served, policy, world.now)
-    runs, left = owed.candidates(jobs, touched, policy, world.now)
+    runs, left = owed.candidates(jobs, handled, policy, world.now)
     answers = choose(
         asked.demands,
         owed.space(
@@ -119,7 +120,7 @@ def decide(world: World, ledger: Ledger, policy: SweepPolicy) -> Decision:
         by_owner=True,
     )
     choices = [answer for answer in answers if isinstance(answer, Choice)]
-    requeues = _requeues(world, choices, runs, touched, policy)
+    requeues = _requeues(world, choices, runs, handled, policy)
     left += asked.left + [answer for answer in answers if isinstance(answer, Leave)]
     earlier = [swept.at for swept in ledger.last_sweeps(2, world.cluster)]
     said = notes.not_started(
@@ -132,7 +133,7 @@ def _requeues(
     world: World,
     choices: list[Choice],
     runs: list[Candidate],
-    touched: dict[int, int],
+    handled: dict[int, int],
     policy: SweepPolicy,
 ) -> list[Requeue]:
     by_id = live.by_id(world.jobs)
@@ -148,7 +149,7 @@ def _requeues(
             )
     if policy.requeue != "never":
         for job, reason in owed.repairs(
-            world.jobs, world.nodes, touched, policy, world.now, world.preemption
+            world.jobs, world.nodes, handled, policy, world.now, world.preemption
         ):
             out.setdefault(job.id, Requeue(job, None, "", reason))
     if policy.requeue == "always" and any(job.pending for job in world.jobs):

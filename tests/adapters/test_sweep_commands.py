@@ -28,7 +28,7 @@ NODE = (
     "State=MIXED Partitions=gpu CfgTRES=cpu=64,gres/gpu=8 AllocTRES=cpu=8,gres/gpu=8\n"
 )
 MOST = 10
-"""Commands that a sweep may need to see everything and to see its own deeds; each deed is one more."""
+"""Commands by which a sweep sees everything, its own deeds too; each deed is one more."""
 
 
 class Fake(Commands):
