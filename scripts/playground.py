@@ -48,6 +48,8 @@ class Playground:
     settings: str = ""
     slurm_conf: Sequence[str] = ()
     hook: bool = True
+    files: Sequence[Path] = ()
+    """Copied beside slurm.conf, such as topology.conf."""
     folder: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,6 +81,8 @@ class Playground:
             argv += ["--hook", str(loader)]
         for line in self.slurm_conf:
             argv += ["--set", line]
+        for file in self.files:
+            argv += ["--file", str(file)]
         with subprocess.Popen(
             argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         ) as process:
