@@ -122,7 +122,7 @@ def bench(keep: bool = False) -> list[str]:
 def _sweeps(play: Playground) -> list[str]:
     print(f"{'sweep':>5}{'records':>9}{'running':>8}{'seconds':>9}{'Slurm':>7}{'ours':>7}", end="")
     print(f"{'commands':>10}{'retags':>8}{'deeds':>7}{'in':>8}   (seconds without the deeds)")
-    rows = []
+    rows, deeds, deed_seconds = [], 0, 0.0
     for number in range(1, SWEEPS + 1):
         context = Context(config=play.config)
         slurm = Timed(context.commands)
@@ -133,6 +133,7 @@ def _sweeps(play: Playground) -> list[str]:
         seeing = context.commands.calls - slurm.deeds
         theirs = context.commands.seconds - slurm.deed_seconds
         rows.append((whole, seeing))
+        deeds, deed_seconds = deeds + slurm.deeds, deed_seconds + slurm.deed_seconds
         running = sum(job.running for job in found.world.jobs)
         print(
             f"{number:5}{len(found.world.jobs):9,}{running:8,}{whole:9.2f}{theirs:7.2f}"
@@ -140,6 +141,9 @@ def _sweeps(play: Playground) -> list[str]:
             f"{slurm.deed_seconds:6.2f} s",
             flush=True,
         )
+    if deeds:
+        each = deed_seconds / deeds
+        print(f"a deed takes {each * 1000:.1f} ms, so 200 retags (max_updates) {200 * each:.1f} s")
     before = time.perf_counter()
     play.sbudget("sweep")
     print(f"`sbudget sweep` as a program: {time.perf_counter() - before:.2f} s with its deeds")

@@ -18,16 +18,18 @@ from slurm_budget.state.choose import Demand
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a job asks of each node that it takes. `gpus` None: one at least, and any number."""
+    """What a job asks of each node that it takes. `gpus` None: any multiple of `step`."""
 
     gpu_type: str
     gpus: int | None
     cpus: int
     whole: bool
+    step: int
 
     @classmethod
     def of(cls, demand: Demand) -> "Need":
-        return cls(demand.gpu_type, demand.per_node, demand.cpus_per_node, demand.exclusive)
+        step = 1 if demand.per_node is not None else demand.step
+        return cls(demand.gpu_type, demand.per_node, demand.cpus_per_node, demand.exclusive, step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Want:
         if demand.per_node is not None:
             return cls(places, places)
         most = None if demand.most_nodes is None else max(demand.most_nodes, places)
-        return cls(max(demand.total, places), places, most)
+        return cls(max(demand.total, places * demand.step), places, most)
 
 
 class Ground:
@@ -56,7 +58,7 @@ class Ground:
         self.need = need
         self.name = name
         self.lens = space.lens(ANY if need.whole else need.gpu_type)
-        self.least = 1 if need.gpus is None else need.gpus
+        self.least = need.step if need.gpus is None else need.gpus
         self.members = [n for n in among if self.owns(n) >= self.least]
         self.member = bytearray(len(space.nodes))
         for n in self.members:
@@ -87,7 +89,11 @@ class Ground:
             return 0
         if self.need.gpus is not None:
             return 1
-        return self.owns(n) if self.need.whole else gpus
+        return self.steps(self.owns(n) if self.need.whole else gpus)
+
+    def steps(self, gpus: int) -> int:
+        """What of so many GPUs a job can use whose GPUs may spread."""
+        return gpus - gpus % self.need.step
 
     def offers(self, gpus: Sequence[int], cpus: Sequence[int]) -> list[int]:
         """`offer` of every node at once, in the same order; 0 for one that is no member."""
@@ -96,7 +102,11 @@ class Ground:
         if self.need.whole:
             return [self.offer(n, g, c) if in_it else 0 for n, (in_it, g, c) in enumerate(rows)]
         if self.need.gpus is None:
-            return [g if in_it and g >= least and c >= least_cpus else 0 for in_it, g, c in rows]
+            step = self.need.step
+            return [
+                g - g % step if in_it and g >= least and c >= least_cpus else 0
+                for in_it, g, c in rows
+            ]
         return [1 if in_it and g >= least and c >= least_cpus else 0 for in_it, g, c in rows]
 
     def idle(self) -> Iterator[int]:

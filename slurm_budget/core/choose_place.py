@@ -50,17 +50,19 @@ def shares(trial: Trial, nodes: Sequence[int]) -> list[tuple[int, int]]:
     """(node, GPUs) that the job takes there."""
     if trial.ground.need.gpus is not None:
         return [(n, trial.ground.need.gpus) for n in nodes]
-    rest = trial.want.units - len(nodes)
+    step = trial.ground.need.step
+    rest = trial.want.units - len(nodes) * step
     out = []
     for n in sorted(nodes, key=lambda n: (-_gives(trial, n), n)):
-        more = min(rest, _gives(trial, n) - 1)
+        more = min(rest, _gives(trial, n) - step)
         rest -= more
-        out.append((n, 1 + more))
+        out.append((n, step + more))
     return out
 
 
 def _gives(trial: Trial, n: int) -> int:
-    return trial.ground.owns(n) if trial.ground.need.whole else trial.gpus(n)
+    ground = trial.ground
+    return ground.steps(ground.owns(n) if ground.need.whole else trial.gpus(n))
 
 
 def lightest(

@@ -16,6 +16,8 @@ def needs(demand: Demand) -> str:
     nodes = max(1, demand.nodes)
     if demand.per_node is None:
         text = f"needs {_count(demand.total, kind)} on {_where(nodes, demand.most_nodes)}"
+        if demand.step > 1:
+            text += f", {demand.step} by {demand.step}"
     else:
         whole = "whole node" if demand.exclusive else "node"
         text = f"needs {_count(nodes, whole)} x {_count(demand.per_node, kind)}"

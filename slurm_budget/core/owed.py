@@ -91,7 +91,12 @@ def _demand(job: Job, largest: int) -> Demand:
         exclusive=job.exclusive,
         features=_features(job.features) or (),
         most_nodes=None if per_node is not None else job.max_nodes,
+        step=_step(job) if per_node is None else 1,
     )
+
+
+def _step(job: Job) -> int:
+    return job.per_task if job.per_task and job.gpu_total % job.per_task == 0 else 1
 
 
 def _features(text: str) -> tuple[frozenset[str], ...] | None:

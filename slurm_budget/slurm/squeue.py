@@ -22,7 +22,7 @@ FIELDS = (
     *("SubmitTime", "EligibleTime", "StartTime", "EndTime", "TimeLimit"),
     *("tres-alloc", "tres-per-node", "NodeList", "NumNodes", "NumCPUs", "PriorityLong"),
     *("Requeue", "BatchFlag", "ArrayJobID", "PreemptTime", "RestartCnt", "Dependency"),
-    *("Feature", "OverSubscribe", "MaxNodes", "admin_comment"),
+    *("Feature", "OverSubscribe", "MaxNodes", "tres-per-task", "admin_comment"),
 )
 _NONE = frozenset({"", "N/A", "NONE", "UNKNOWN", "(NULL)"})
 
@@ -121,6 +121,7 @@ def job(row: Mapping[str, str]) -> Job:
         dependency=_text(row["Dependency"]),
         per_node=per_node,
         max_nodes=_most_nodes(row),
+        per_task=sum(tres.gpus(_text(row["tres-per-task"])).values()) or None,
         cpus=int(_text(row["NumCPUs"]) or 0),
         exclusive=row["OverSubscribe"].strip().upper() in ("NO", "EXCLUSIVE"),
     )

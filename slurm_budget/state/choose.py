@@ -50,7 +50,8 @@ class Demand:
 
     `per_node` given: `nodes` nodes with so many GPUs each. None: `total` GPUs on at least `nodes`
     nodes, and at most `most_nodes` (None: any number), however they spread, at least one on each:
-    `-N2 --gpus=10` starts on 8 and 2 as on 5 and 5.
+    `-N2 --gpus=10` starts on 8 and 2 as on 5 and 5. `step`: on each node a multiple of so many, as
+    `--gpus-per-task=2` wants; `total` is one too.
 
     `features`: a node must have all of at least one of these sets (`a&b|c` is {a, b}, {c}); empty:
     any node will do.
@@ -68,6 +69,7 @@ class Demand:
     exclusive: bool = False
     features: tuple[frozenset[str], ...] = ()
     most_nodes: int | None = None
+    step: int = 1
 
 
 @dataclass(frozen=True, slots=True)

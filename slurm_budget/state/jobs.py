@@ -15,7 +15,8 @@ class Job:
     own; the tasks that still wait together share the array's and count in `tasks`.
 
     `gpus_on`: whole GPUs by node; empty while it holds none, or where that is not known.
-    `max_nodes` None: as many as it likes.
+    `max_nodes` None: as many as it likes. `per_node`, `per_task`: GPUs that it asked for by node
+    or by task.
     """
 
     id: int
@@ -51,6 +52,7 @@ class Job:
     cpus: int = 0
     exclusive: bool = False
     max_nodes: int | None = None
+    per_task: int | None = None
 
     @property
     def gpu_total(self) -> int:

@@ -15,13 +15,25 @@ RUNNING = [
     *("8", "4_0", "ana", "Vision", "gpu", "preemptible", "RUNNING", "None"),
     *("1795975422", "1795975422", "1795975423", "1796580223", "7-00:00:00"),
     *("cpu=2,node=2,billing=8,gres/gpu=12", "gres:gpu:h100:6", "n[3-4]", "2", "2", "1"),
-    *("1", "1", "4", "N/A", "0", "(null)", "(null)", "OK", "2", "(null)"),
+    *("1", "1", "4", "N/A", "0", "(null)", "(null)", "OK", "2", "N/A", "(null)"),
 ]
 ARRAY = [
     *("4", "4_[1-9%2]", "ana", "vision", "gpu,big", "preemptible", "PENDING", "Resources"),
     *("1795975422", "1795975422", "1796580223", "1797185023", "UNLIMITED"),
     *("cpu=2,mem=2000000M,node=2,billing=8,gres/gpu=8", "gres:gpu:4", "", "2", "2", "33333"),
-    *("0", "1", "4", "N/A", "0", "(null)", "a&b", "NO", "2", 'JS1:x|"y"\nsecond line'),
+    *(
+        "0",
+        "1",
+        "4",
+        "N/A",
+        "0",
+        "(null)",
+        "a&b",
+        "NO",
+        "2",
+        "gres:gpu:2",
+        'JS1:x|"y"\nsecond line',
+    ),
 ]
 
 
@@ -37,6 +49,7 @@ def test_squeue_reads_running_and_waiting_jobs() -> None:
     assert (array.tasks, array.at_once, array.partitions) == (9, 2, ("gpu", "big"))
     assert (array.start, array.nodes, array.time_limit) == (None, (), None)
     assert (array.exclusive, array.features, array.per_node) == (True, "a&b", 4)
+    assert (array.per_task, run.per_task) == (2, None)
     assert array.admin_comment == 'JS1:x|"y"\nsecond line'
 
 

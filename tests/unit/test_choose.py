@@ -111,7 +111,9 @@ class World:
             gpus = one.total.get(wanted, 0) if wanted else sum(one.total.values())
         if job.features and not any(wish <= one.features for wish in job.features):
             return 0
-        return gpus if gpus >= (job.per_node or 1) else 0
+        if job.per_node is None:
+            return gpus // job.step * job.step
+        return gpus if gpus >= job.per_node else 0
 
     def starts_on(self, job: Demand, names: Sequence[str]) -> bool:
         """Whether it can start on exactly these nodes."""
@@ -124,7 +126,7 @@ class World:
             return len(names) == job.nodes
         if len(names) > (job.most_nodes or len(names)):
             return False
-        return len(names) >= job.nodes and sum(gpus) >= job.total >= len(names)
+        return len(names) >= job.nodes and sum(gpus) >= job.total >= len(names) * job.step
 
     def places(self, job: Demand) -> Iterator[tuple[str, ...]]:
         names = [name for name in sorted(self.nodes) if self.usable(name, job)]
@@ -147,7 +149,7 @@ class World:
 
     def start(self, job: Demand, names: Sequence[str]) -> None:
         assert self.starts_on(job, names), (job, names)
-        rest = job.total - len(names)
+        rest = job.total - len(names) * job.step
         for name in sorted(
             names, key=lambda n: (-self.usable(n, job), self.nodes[n].switches[::-1], n)
         ):
@@ -155,8 +157,8 @@ class World:
             if job.per_node is not None:
                 left = job.per_node
             else:
-                left = 1 + min(rest, self.usable(name, job) - 1)
-                rest -= left - 1
+                left = job.step + min(rest, self.usable(name, job) - job.step)
+                rest -= left - job.step
             cpus = self.cpus[name]
             if job.exclusive:
                 free.clear()
@@ -292,7 +294,10 @@ def small(draw: st.DrawFn) -> tuple[dict[str, NodeSpace], list[Candidate], list[
     for job in range(draw(st.integers(1, 3))):
         count = draw(st.integers(1, 3))
         per_node = draw(st.sampled_from([None, None, 1, 2, 2, 3]))
-        in_all = draw(st.integers(count, 7)) if per_node is None else count * per_node
+        step = pick(1, 2) if per_node is None else 1
+        in_all = count * (per_node or 1)
+        if per_node is None:
+            in_all = draw(st.integers(count, 7 // step if step > 1 else 7)) * step
         demands.append(
             Demand(
                 job,
@@ -307,6 +312,7 @@ def small(draw: st.DrawFn) -> tuple[dict[str, NodeSpace], list[Candidate], list[
                 pick(False, True),
                 pick((), (frozenset("f"),), (frozenset("g"), frozenset("h"))),
                 draw(st.sampled_from([None, count, count + 1])) if per_node is None else None,
+                step,
             )
         )
     return nodes, runs, demands
@@ -456,6 +462,16 @@ def test_gpus_on_two_nodes_may_lie_unevenly_but_on_no_third() -> None:
     (answer,) = decide(job, crumbs, [run(1, {"n3": 1})])
     assert isinstance(answer, Leave)
     assert "needs 10 h100 GPUs on 2 nodes; free or yielding: 13 GPUs on 3 nodes" in answer.reason
+
+
+def test_gpus_by_task_come_two_by_two() -> None:
+    """`-n3 --gpus-per-task=2`: 3 and 3 free GPUs are room for two tasks alone."""
+    job = loose(6, step=2)
+    (answer,) = decide(job, cluster(node("n1", free=3), node("n2", free=3)), [run(1, {"n1": 1})])
+    assert victims(answer) == [1]
+    (answer,) = decide(job, cluster(node("n1", free=3), node("n2", free=3)), [])
+    assert isinstance(answer, Leave)
+    assert answer.reason.startswith("needs 6 h100 GPUs on 1 node or more, 2 by 2; free")
 
 
 def test_a_run_that_may_not_go_never_goes_however_cheap() -> None:

@@ -292,6 +292,8 @@ def test_gpus_on_a_fixed_number_of_nodes_may_lie_unevenly() -> None:
     job_ = replace(WAITING, gpus={"h100": 10}, num_nodes=2, max_nodes=2)
     (demand,) = owed.owed([job_], NODES, {}, POLICY, 99).demands
     assert (demand.total, demand.nodes, demand.per_node, demand.most_nodes) == (10, 2, None, 2)
+    (demand,) = owed.owed([replace(job_, per_task=2)], NODES, {}, POLICY, 99).demands
+    assert (demand.step, demand.total) == (2, 10)
     (demand,) = owed.owed([replace(job_, per_node=5)], NODES, {}, POLICY, 99).demands
     assert (demand.nodes, demand.per_node, demand.most_nodes) == (2, 5, None)
 
