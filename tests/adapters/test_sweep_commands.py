@@ -13,6 +13,7 @@ from slurm_budget.slurm import sacct, squeue
 from slurm_budget.slurm.command import Commands, Reply
 from slurm_budget.slurm.port import CommandSlurm
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
+from slurm_budget.state.jobs import Place
 from slurm_budget.usecases.sweep import Swept, sweep
 
 NOW = 1_796_000_000
@@ -142,6 +143,28 @@ def test_a_whole_sweep_asks_slurm_at_most_ten_times(count: int, tmp_path: Path) 
     assert again.asked[-1].startswith("squeue"), "the requeued jobs are looked at once more"
     assert len(again.asked) <= MOST, again.asked
     assert len(again.deeds) == len(second.acted.requeued) + len(second.acted.signalled)
+
+
+def test_nodes_stand_where_the_topology_says_and_one_that_no_switch_reaches_alone(
+    tmp_path: Path,
+) -> None:
+    slurm = Fake(2)
+    slurm.answers["scontrol show topology"] = "SwitchName=s Level=0 LinkSpeed=1 Nodes=n[1-3]\n"
+    places = {node.name: node.place for node in swept(slurm, tmp_path).world.nodes}
+    assert places["n3"] == Place(("s",), "s")
+    assert places["n4"] == Place((), "n4")
+
+
+def test_a_topology_that_only_the_nodes_tell_of_is_asked_for(tmp_path: Path) -> None:
+    """From 25.05 on it may stand in topology.yaml, and slurm.conf says `flat`."""
+    slurm = Fake(1, topology=False)
+    nodes = slurm.answers["scontrol -o -a show node"]
+    slurm.answers["scontrol -o -a show node"] = nodes.replace(
+        "Partitions=gpu", "Topology=fabric:b1 Partitions=gpu"
+    )
+    block = "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\n"
+    slurm.answers["scontrol show topology"] = block
+    assert {node.place for node in swept(slurm, tmp_path).world.nodes} == {Place(("b1",), "")}
 
 
 def test_a_cluster_without_topology_is_not_asked_for_one(tmp_path: Path) -> None:
