@@ -6,6 +6,7 @@ ours, and the deeds (a command for each job) from the commands that see.
 """
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 
@@ -44,19 +45,21 @@ class Timed(CommandSlurm):
     deeds = 0
     deed_seconds = 0.0
 
-    def _timed(self, started: float, deed: Deed) -> Deed:
+    def _timed(self, deed: Callable[..., Deed], *args: object) -> Deed:
+        started = time.perf_counter()
+        done = deed(*args)
         self.deeds += 1
         self.deed_seconds += time.perf_counter() - started
-        return deed
+        return done
 
-    def requeue(self, job_id: int) -> Deed:
-        return self._timed(time.perf_counter(), super().requeue(job_id))
+    def requeue(self, *args: object) -> Deed:
+        return self._timed(super().requeue, *args)
 
-    def signal(self, job_id: int, name: str) -> Deed:
-        return self._timed(time.perf_counter(), super().signal(job_id, name))
+    def signal(self, *args: object) -> Deed:
+        return self._timed(super().signal, *args)
 
-    def retag(self, job: str, qos: str, admin_comment: str) -> Deed:
-        return self._timed(time.perf_counter(), super().retag(job, qos, admin_comment))
+    def retag(self, *args: object) -> Deed:
+        return self._timed(super().retag, *args)
 
 
 def budgets(play: Playground, gpus: int) -> None:

@@ -1,7 +1,7 @@
 """What a cluster is doing now, and which runs keep hosts from being repaired. Pure.
 
 A node that drains takes no new job; it can be repaired when its last run has gone. The sweep
-requeues there what is past its protection (core.owed.repairs); for each run that is left this says
+requeues there what is past its protection (core.repairs); for each run that is left this says
 whose protection it is, until when, and what the next sweep will do.
 """
 
@@ -9,7 +9,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from slurm_budget.core import live, owed
+from slurm_budget.core import live
+from slurm_budget.core.repairs import holds_until
+from slurm_budget.core.repairs import repairs as runs_to_go
 from slurm_budget.state.intent import Intent
 from slurm_budget.state.jobs import Class, Job, Node
 from slurm_budget.state.slurm import Preemption
@@ -114,7 +116,7 @@ def repairs(
     draining = [node for node in nodes if "DRAIN" in node.flags]
     names = {node.name for node in draining}
     holding = [job for job in jobs if job.state in live.HOLDING and not names.isdisjoint(job.nodes)]
-    soon = {job.id for job, _ in owed.repairs(holding, draining, touched, policy, now, preemption)}
+    soon = {job.id for job, _ in runs_to_go(holding, draining, touched, policy, now, preemption)}
     steps = {intent.job_id: intent.step for intent in going}
     words = {
         job.id: _next(job, policy, preemption, soon, steps, touched, now, paused) for job in holding
@@ -138,7 +140,7 @@ def _holder(
         account=job.account,
         class_=live.class_of(job),
         gpus=job.gpus_on.get(node.name, 0) if job.gpus_on or not job.gpu_total else None,
-        until=owed.holds_until(job, policy, preemption),
+        until=holds_until(job, policy, preemption),
         waits_for=words[0],
         next=words[1],
     )
@@ -179,7 +181,7 @@ def _stays(
         return "its end: interactive, it cannot be requeued"
     if not job.requeue:
         return "its end: --no-requeue"
-    if now < owed.holds_until(job, policy, preemption):
+    if now < holds_until(job, policy, preemption):
         if live.class_of(job) == "funded":
             return f"{job.account}'s protection"
         return "PreemptExemptTime"

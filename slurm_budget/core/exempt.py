@@ -9,7 +9,11 @@
 0 is a time like any other, and unset is none. Where nothing is set, no run is exempt.
 """
 
+from slurm_budget.state.jobs import Job
 from slurm_budget.state.slurm import Preemption, Qos
+from slurm_budget.state.sweep import SweepPolicy
+
+NOT_OBSERVED = Preemption()
 
 
 def effective(job: Qos | None, partition: Qos | None, everywhere: int | None) -> int:
@@ -21,9 +25,10 @@ def effective(job: Qos | None, partition: Qos | None, everywhere: int | None) ->
     return next((time for time in [*times, everywhere] if time is not None), 0)
 
 
-def exempt(preemption: Preemption, qos: str, partition: str, default: int) -> int:
-    """The same by names; `default` where the job's QOS was not observed."""
-    if qos not in preemption.qos:
-        return default
+def exempt(job: Job, policy: SweepPolicy, preemption: Preemption = NOT_OBSERVED) -> int:
+    """Seconds after which Slurm may preempt a run; the setting where its QOS was not observed."""
+    if job.qos not in preemption.qos:
+        return policy.exempt
+    partition = job.partitions[0] if job.partitions else ""
     above = preemption.qos.get(preemption.partition_qos.get(partition, ""))
-    return effective(preemption.qos[qos], above, preemption.exempt)
+    return effective(preemption.qos[job.qos], above, preemption.exempt)

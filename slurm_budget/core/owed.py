@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from slurm_budget.core import live
-from slurm_budget.core.exempt import exempt
+from slurm_budget.core.exempt import NOT_OBSERVED, exempt
 from slurm_budget.core.standing import Standing, worse
 from slurm_budget.state.budget import BudgetTree
 from slurm_budget.state.choose import Candidate, Demand, Leave, NodeSpace
@@ -22,7 +22,6 @@ from slurm_budget.state.slurm import Preemption
 from slurm_budget.state.sweep import SweepPolicy
 
 WAITS_FOR_GPUS = frozenset({"Resources", "Priority"})
-NOT_OBSERVED = Preemption()
 MOST_TASKS = 16
 """Tasks of one array that one sweep looks at."""
 
@@ -205,7 +204,7 @@ def _slurm_frees(job: Job, policy: SweepPolicy, preemption: Preemption, now: int
         job.running
         and job.qos == policy.preemptible_qos
         and job.start is not None
-        and now - job.start >= _exempt(job, policy, preemption)
+        and now - job.start >= exempt(job, policy, preemption)
     )
 
 
@@ -249,41 +248,3 @@ def may_yield(
         return one - other > budget * Fraction(policy.margin).limit_denominator(10**6)
 
     return answer
-
-
-def repairs(
-    jobs: Iterable[Job],
-    nodes: Iterable[Node],
-    touched: Mapping[int, int],
-    policy: SweepPolicy,
-    now: int,
-    preemption: Preemption = NOT_OBSERVED,
-) -> list[tuple[Job, str]]:
-    """Runs past their protection on nodes that drain, so that the hosts can be repaired."""
-    draining = {node.name for node in nodes if "DRAIN" in node.flags}
-    out = []
-    for job in jobs:
-        name = next((n for n in job.nodes if n in draining), None)
-        if (
-            name is not None
-            and job.running
-            and job.requeue
-            and job.batch
-            and job.gpu_total
-            and now >= holds_until(job, policy, preemption)
-            and now - touched.get(job.id, -policy.cooldown) >= policy.cooldown
-        ):
-            out.append((job, f"node {name} is draining"))
-    return out
-
-
-def holds_until(job: Job, policy: SweepPolicy, preemption: Preemption = NOT_OBSERVED) -> int:
-    """Until when nobody takes a run's GPUs: its protection, or PreemptExemptTime if preemptible."""
-    if live.class_of(job) == "funded":
-        return live.protected_until(job, policy)
-    return (job.start or 0) + _exempt(job, policy, preemption)
-
-
-def _exempt(job: Job, policy: SweepPolicy, preemption: Preemption) -> int:
-    partition = job.partitions[0] if job.partitions else ""
-    return exempt(preemption, job.qos, partition, policy.exempt)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from slurm_budget.core import live, notes, owed
 from slurm_budget.core.choose import choose
+from slurm_budget.core.repairs import repairs
 from slurm_budget.core.retag import Verdicts, held_for_budget, verdicts
 from slurm_budget.errors import LeaseLost
 from slurm_budget.ledger.store import Ledger
@@ -148,7 +149,7 @@ def _requeues(
                 f"{job.account} is owed {job.gpu_total} GPUs for job {job.label}",
             )
     if policy.requeue != "never":
-        for job, reason in owed.repairs(
+        for job, reason in repairs(
             world.jobs, world.nodes, handled, policy, world.now, world.preemption
         ):
             out.setdefault(job.id, Requeue(job, None, "", reason))

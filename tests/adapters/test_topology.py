@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_budget.core import exempt
-from slurm_budget.slurm import preemption, topology
+from slurm_budget.core.exempt import effective as in_force
+from slurm_budget.core.exempt import exempt
+from slurm_budget.slurm import preemption, squeue, topology
 from slurm_budget.slurm.command import Commands, Reply
 from slurm_budget.state.jobs import Place
 from slurm_budget.state.slurm import Preemption, Qos
+from slurm_budget.state.sweep import SweepPolicy
 
 TREE = """\
 SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=n[1-2]
@@ -116,10 +118,13 @@ def test_whose_exempt_time_rules(
     qos = Qos("preemptible", preempt_exempt_time=job, flags=flags)
     above = Qos("part", preempt_exempt_time=partition)
     seen = Preemption({"preemptible": qos, "part": above}, {"gpu": "part"}, everywhere)
-    assert exempt.exempt(seen, "preemptible", "gpu", 1200) == effective
-    assert exempt.exempt(seen, "unheard-of", "gpu", 1200) == 1200
-    bare = exempt.exempt(replace(seen, partition_qos={}), "preemptible", "gpu", 1200)
-    assert bare == exempt.effective(qos, None, everywhere)
+    policy = SweepPolicy(exempt=1200)
+    row = dict.fromkeys(squeue.FIELDS, "") | {"JobID": "1", "Partition": "gpu"}
+    run = squeue.job(row | {"QOS": "preemptible"})
+    assert exempt(run, policy, seen) == effective
+    assert exempt(replace(run, qos="unheard-of"), policy, seen) == 1200
+    bare = exempt(run, policy, replace(seen, partition_qos={}))
+    assert bare == in_force(qos, None, everywhere)
 
 
 def test_the_qos_of_partitions_and_an_unset_exempt_time() -> None:

@@ -10,6 +10,7 @@ from slurm_budget.core import live, owed
 from slurm_budget.core.back import when_back, when_decayed
 from slurm_budget.core.choose import choose
 from slurm_budget.core.marker import Marker, merge, parse
+from slurm_budget.core.repairs import repairs
 from slurm_budget.core.retag import verdicts
 from slurm_budget.core.standing import Standing
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
@@ -302,7 +303,7 @@ def test_nodes_that_drain_are_no_space_and_their_runs_go_after_protection() -> N
     draining = [replace(NODES[0], flags=frozenset({"DRAIN"})), NODES[1]]
     assert set(owed.space(draining, [], [], POLICY, 0)) == {"n2"}
     runs = [running(1, 0), running(2, 3000)]
-    assert [(j.id, why) for j, why in owed.repairs(runs, draining, {}, POLICY, 4000)] == [
+    assert [(j.id, why) for j, why in repairs(runs, draining, {}, POLICY, 4000)] == [
         (1, "node n1 is draining")
     ]
 
