@@ -130,12 +130,12 @@ def job(row: Mapping[str, str]) -> Job:
 def _most_nodes(row: Mapping[str, str]) -> int | None:
     """How many nodes the job may have; None: any number, as `--gpus` without `-N`.
 
-    squeue fills in MaxNodes and NumNodes for such a job with what it reckons; the TRES asked for
-    still count one node then.
+    squeue fills in MaxNodes and NumNodes for such a job with what it reckons, which is 1 before the
+    scheduler has looked; the TRES asked for still count one node then.
     """
     most, reckoned = int(_text(row["MaxNodes"]) or 0), int(row["NumNodes"] or 0)
     asked = re.search(r"(?:^|,)node=(\d+)", row["tres-alloc"])
-    return most if most and asked and int(asked[1]) >= reckoned else None
+    return most if most > 1 and asked and int(asked[1]) >= reckoned else None
 
 
 LIVE = frozenset({"PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "STOPPED",

@@ -127,6 +127,7 @@ def test_shares_are_asked_for_once_and_only_where_they_may_be_uneven() -> None:
         pytest.param(2, 2, 2, 2, id="-N2 --gpus=10"),
         pytest.param(2, 2, 4, 4, id="-N2-4 --gpus=10"),
         pytest.param(1, 2, 2, None, id="--gpus=10"),
+        pytest.param(1, 1, 1, None, id="--gpus=10, not looked at yet"),
         pytest.param(2, 2, 0, None, id="no limit"),
     ],
 )
