@@ -50,13 +50,14 @@ def test_an_owed_gang_gets_two_nodes_under_one_switch(tree: Playground) -> None:
     assert places["n1"] == Place(("leaf1", "spine"), "spine")
     assert places["n4"] == Place(("leaf2", "spine"), "spine")
 
-    # The two youngest runs stand under different switches, so that age alone would choose those.
+    # Equal in work and age; the two lowest job ids, which break the tie, are under two switches.
     funded = ("--gres=gpu:8", "--qos=funded", "--comment=min-runtime=1s")
-    runs = {}
-    for pair in (("n1", "n3"), ("n2", "n4")):
-        for node in pair:
-            runs[tree.sbatch(ANA, *funded, f"--nodelist={node}", "60")[0]] = node
-        tree.wait("they run", lambda: all(tree.state(job) == "RUNNING" for job in runs))
+    runs = {
+        tree.sbatch(ANA, *funded, "--hold", f"--nodelist={node}", "60")[0]: node
+        for node in ("n1", "n3", "n2", "n4")
+    }
+    tree.slurm("scontrol", "release", ",".join(map(str, runs)))
+    tree.wait("they run", lambda: all(tree.state(job) == "RUNNING" for job in runs))
     gang, _ = tree.sbatch(BEN, "--nodes=2", *funded, "5")
     tree.wait("it waits", lambda: tree.job(gang)["Reason"] in ("Resources", "Priority"))
 
@@ -64,5 +65,6 @@ def test_an_owed_gang_gets_two_nodes_under_one_switch(tree: Playground) -> None:
         out = tree.sbudget("sweep", "--dry-run").out
         return {node for job, node in runs.items() if f"would requeue job {job}:" in out}
 
-    tree.wait("two runs are chosen", lambda: len(chosen()) == 2)
-    assert chosen() in ({"n1", "n2"}, {"n3", "n4"})
+    tree.wait(
+        "runs under one switch to be chosen", lambda: chosen() in ({"n1", "n2"}, {"n3", "n4"}), 20
+    )
