@@ -17,7 +17,6 @@ from slurm_budget.ledger.store import Ledger
 from slurm_budget.ports import JobPort
 from slurm_budget.settings import Settings
 from slurm_budget.state.choose import Candidate, Choice, Leave
-from slurm_budget.state.intent import Intent
 from slurm_budget.state.sweep import Requeue, Retag, SweepPolicy
 from slurm_budget.usecases.accounting import Source
 from slurm_budget.usecases.act import Acted, Actor

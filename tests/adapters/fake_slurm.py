@@ -9,13 +9,18 @@ from slurm_budget.slurm.command import Commands
 SCRIPTS = {
     "squeue": "cat jobs",
     "sacct": "cat runs",
-    "sacctmgr": "cat assoc",
+    "sacctmgr": """\
+case "$*" in
+    *"show qos"*) cat qos;;
+    *) cat assoc;;
+esac""",
     "scancel": "true",
     "scontrol": """\
-case "$1 $2" in
+case "$*" in
     "show config") cat config;;
-    "-o -a") cat nodes;;
-    "requeue Incomplete") if [ -s refusal ]; then cat refusal >&2; exit 1; fi;;
+    *"show node") cat nodes;;
+    *"show partition") cat partitions;;
+    "requeue Incomplete"*) if [ -s refusal ]; then cat refusal >&2; exit 1; fi;;
 esac""",
 }
 CONFIG = "ClusterName = main\nAccountingStorageTRES = cpu,gres/gpu\nTopologyPlugin = none\n"
@@ -25,10 +30,13 @@ NODE = (
 )
 
 
+QOS = "preemptible|0|00:01:00||00:20:00|requeue||0.1||\n"
+
+
 @dataclass
 class FakeSlurm:
-    """`folder` holds the scripts, and what they answer: config, nodes, jobs, runs, assoc, refusal
-    (what a requeue is refused with)."""
+    """`folder` holds the scripts, and what they answer: config, nodes, partitions, jobs, runs,
+    assoc, qos, refusal (what a requeue is refused with)."""
 
     folder: Path
 
@@ -38,6 +46,8 @@ class FakeSlurm:
         self.says("config", CONFIG)
         self.says("nodes", NODE)
         self.says("assoc", "root|\nvision|root\nlanguage|root\n")
+        self.says("qos", QOS)
+        self.says("partitions", "PartitionName=gpu QoS=N/A DefaultTime=NONE\n")
         self.says("refusal", "")
 
     def script(self, name: str, body: str) -> None:

@@ -14,6 +14,7 @@ from slurm_budget.slurm.command import Commands, Reply
 from slurm_budget.slurm.port import CommandSlurm
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
 from slurm_budget.state.jobs import Place
+from slurm_budget.usecases.fence import Fence
 from slurm_budget.usecases.sweep import Swept, sweep
 
 NOW = 1_796_000_000
@@ -119,13 +120,18 @@ def swept(commands: Fake, tmp_path: Path, now: int = NOW) -> Swept:
     with Ledger.open(url, create=True) as ledger:
         if not ledger.budget_tree("main").nodes:
             ledger.apply_changeset("main", tree, "root", "root", "test", base=0, now=NOW)
-        return sweep(
+        fence = Fence(ledger, "main", "ctl:1", 60, 900, lambda: now)
+        fence.take()
+        found = sweep(
             CommandSlurm(commands),
             ledger,
             lambda cluster: lambda since, until: sacct.runs(commands, cluster, since, until),
             settings,
             now,
+            fence=fence,
         )
+        fence.release()
+        return found
 
 
 @pytest.mark.parametrize("count", [1, 200])
