@@ -112,6 +112,9 @@ class SweepSettings(_Section):
     patience: Seconds = Field(60, description="how long an owed job waits before anyone yields")
     grace: Seconds = Field(60, description="between the signal and the requeue")
     signal: str = Field("CONT", description="the warning; CONT harms no job that does not know it")
+    session_warning: Seconds = Field(
+        600, description="jobs that cannot be requeued hear of their end so long before; 0: never"
+    )
     margin: float = Field(
         0.05, ge=0, description="how much further over its share a victim must be"
     )

@@ -1,4 +1,4 @@
--- The ledger in mariadb, schema 0001. Made by scripts/generate-schemas from
+-- The ledger in mariadb, schema 0002. Made by scripts/generate-schemas from
 -- slurm_budget/ledger/schema.py, to be read: `sbudget ledger init` makes the tables.
 
 CREATE TABLE brakes (
@@ -103,6 +103,16 @@ CREATE TABLE runs (
 CREATE INDEX ix_runs_charged_until ON runs (charged_until);
 CREATE INDEX ix_runs_counts_from ON runs (counts_from);
 CREATE INDEX ix_runs_counts_until ON runs (counts_until);
+
+CREATE TABLE session_notices (
+    cluster_id INTEGER NOT NULL,
+    moment BIGINT NOT NULL,
+    job_id BIGINT NOT NULL,
+    kind VARCHAR(16) NOT NULL,
+    at BIGINT NOT NULL,
+    outcome VARCHAR(16) NOT NULL,
+    CONSTRAINT pk_session_notices PRIMARY KEY (cluster_id, moment, job_id, kind)
+)ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='sessions that were told of a coming moment, so that each is told once' COLLATE utf8mb4_bin;
 
 CREATE TABLE sums_states (
     cluster_id INTEGER NOT NULL,

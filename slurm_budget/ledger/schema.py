@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.mysql import LONGBLOB
 
-SCHEMA = "0001"
+SCHEMA = "0002"
 """The migration that this code reads and writes."""
 APPLICATION = "slurm-budget"
 SQLITE_APPLICATION_ID = 0x53425547
@@ -231,4 +231,14 @@ brakes = _table(
     _epoch("at"),
     Index(None, "cluster_id"),
     comment="sbudget pause and resume; the last row counts",
+)
+session_notices = _table(
+    "session_notices",
+    Column("cluster_id", Integer, primary_key=True, autoincrement=False),
+    Column("moment", BigInteger, primary_key=True, autoincrement=False),
+    Column("job_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", String(16), primary_key=True),
+    _epoch("at"),
+    Column("outcome", String(16), nullable=False),
+    comment="sessions that were told of a coming moment, so that each is told once",
 )

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from sqlalchemy import insert
 
-from slurm_budget.ledger import leasing, sweeping
+from slurm_budget.ledger import leasing, notices, sweeping
 from slurm_budget.ledger.door import Door
 from slurm_budget.ledger.schema import brakes
 from slurm_budget.ledger.sweeping import Brake, Sweep
 from slurm_budget.state.intent import Intent, Step
 from slurm_budget.state.lease import Lease
+from slurm_budget.state.session import Notice
 
 
 class SweepDoor(Door):
@@ -104,6 +105,18 @@ class SweepDoor(Door):
             if cluster is not None and number is None:
                 return []
             return sweeping.last_sweeps(connection, self._names, count, number)
+
+    def record_notice(self, cluster: str, notice: Notice, at: int, outcome: str) -> None:
+        """A session was told; telling it twice leaves one row."""
+        with self._write(queue=False) as connection:
+            number = self._names.number(connection, cluster)
+            notices.record(connection, number, notice, at, outcome)
+
+    def notices_since(self, cluster: str, moment: int) -> set[tuple[int, str, int]]:
+        """Keys of the notices of moments at or after an epoch second."""
+        with self._read() as connection:
+            number = self._names.find(connection, cluster)
+            return set() if number is None else notices.since(connection, number, moment)
 
     def newest_sweep(self, cluster: str) -> tuple[int | None, int | None]:
         """The highest time of any sweep, and the first time recorded after that sweep: lower where

@@ -1,4 +1,4 @@
-"""The deeds: signal, requeue, retag. What Slurm answers is read by one pure table."""
+"""The deeds: signal, notify, requeue, retag. What Slurm answers is read by one pure table."""
 
 from slurm_budget.slurm.command import Commands, Reply
 from slurm_budget.state.jobs import Deed
@@ -44,6 +44,17 @@ def requeue(commands: Commands, job: str) -> Deed:
 def signal(commands: Commands, job: str, name: str) -> Deed:
     """Warn a job so that it can write its checkpoint: its batch shell and all its steps."""
     return read(commands.run("scancel", f"--signal={name}", "--full", job))
+
+
+def notify(commands: Commands, job_id: int, text: str) -> Deed:
+    """A line on the terminal of the job's salloc or srun; for a batch job, in its error file.
+
+    `salloc --no-shell` has neither, which Slurm words as it words `--no-requeue`.
+    """
+    reply = commands.run("scontrol", "notify", str(job_id), text)
+    if "requested operation is presently disabled" in reply.err.lower():
+        return Deed("gone", "nobody is there to read it")
+    return read(reply)
 
 
 def release(commands: Commands, job: str) -> Deed:

@@ -80,6 +80,9 @@ class CommandSlurm:
     def signal(self, job: str, name: str) -> Deed:
         return actions.signal(self.commands, job, name)
 
+    def notify(self, job_id: int, text: str) -> Deed:
+        return actions.notify(self.commands, job_id, text)
+
     def release(self, job: str) -> Deed:
         return actions.release(self.commands, job)
 

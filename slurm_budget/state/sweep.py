@@ -29,6 +29,7 @@ class SweepPolicy:
     exempt: int = 1200
     preempt_grace: int = 0
     signal: str = "CONT"
+    session_warning: int = 600
     preemptible_qos: str = "preemptible"
     weights: Mapping[str, int] = field(default_factory=dict)
 

@@ -27,6 +27,7 @@ def sweep_policy(settings: Settings) -> SweepPolicy:
         exempt=settings.qos.preempt_exempt_time,
         preempt_grace=settings.qos.grace_time,
         signal=sweep.signal,
+        session_warning=sweep.session_warning,
         weights=weights_of(settings),
     )
 

@@ -24,6 +24,7 @@ from slurm_budget.usecases.fence import Fence
 from slurm_budget.usecases.observe import World, observe
 from slurm_budget.usecases.policy import hook_policy, sweep_policy
 from slurm_budget.usecases.publish import publish, returns, snapshot
+from slurm_budget.usecases.sessions import Told, warn
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class Swept:
     retagged: list[Retag] = field(default_factory=list)
     refused: list[tuple[int, str]] = field(default_factory=list)
     later: int = 0
+    told: Told = field(default_factory=Told)
     idle: str = ""
     dry_run: bool = False
 
@@ -68,7 +70,7 @@ class Swept:
             parts.append(f"{_ids(self.acted.warned)} still in grace")
         if self.acted.requeued:
             parts.append(f"requeued {_ids(self.acted.requeued)} ({self.acted.gpus} GPUs)")
-        for job, why in self.acted.left + self.refused:
+        for job, why in self.acted.left + self.refused + self.told.left:
             parts.append(f"left job {job}: {why}")
         if self.acted.held:
             parts.append(f"held after its requeue: {_ids(self.acted.held)}, release it by hand")
@@ -77,6 +79,8 @@ class Swept:
             parts.append(
                 f"ended {_ids(self.world.lost)} in the ledger, which the accounting believes to run"
             )
+        if self.told.jobs:
+            parts.append(f"warned the session of {_ids(self.told.jobs)}")
         if self.world.bad_rows:
             parts.append(f"{self.world.bad_rows} accounting rows could not be read")
         if self.idle:
@@ -196,6 +200,9 @@ def sweep(
             # who has it now publishes what is newer than this
             out.idle = f"lost the lease, acted no further: {lost.what}"
             return out
+    if not fence.why:
+        # harmless, so a pause does not stop it; who holds the lease does it, or it is said twice
+        out.told = warn(slurm, ledger, cluster, world.jobs, policy, now)
     hook = hook_policy(settings, world.nodes, world.config, ())
     back = returns(world, decision.verdicts, ledger, settings)
     publish(settings, snapshot(world, decision.verdicts, back, hook, now))

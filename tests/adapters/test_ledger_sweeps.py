@@ -9,6 +9,7 @@ from slurm_budget.errors import BadInput, LeaseLost
 from slurm_budget.ledger.store import Brake, Ledger, Sweep
 from slurm_budget.state.intent import Intent
 from slurm_budget.state.lease import Lease
+from slurm_budget.state.session import Notice
 
 from .conftest import Database
 
@@ -102,6 +103,16 @@ def test_sweeps_and_brake(ledger: Ledger) -> None:
     assert ledger.brake("main") == Brake(True, "adm", "maintenance", 7)
     ledger.set_brake("main", paused=False, author="adm", reason="", now=8)
     assert ledger.brake("main") == Brake(False, "adm", "", 8)
+
+
+def test_what_a_session_was_told_is_remembered_by_its_moment(ledger: Ledger) -> None:
+    assert ledger.notices_since("main", 0) == set()
+    early, late = Notice(7, "preempt", 100, "text"), Notice(7, "end", 200, "text")
+    for notice in (early, late, late):
+        ledger.record_notice("main", notice, 90, "done")
+    assert ledger.notices_since("main", 100) == {early.key, late.key}
+    assert ledger.notices_since("main", 101) == {late.key}
+    assert ledger.notices_since("other", 0) == set()
 
 
 def test_one_holds_the_lease_and_another_takes_over(ledger: Ledger) -> None:

@@ -178,6 +178,30 @@ def test_what_an_answer_to_a_deed_means(code: int, err: str, outcome: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("exit_", "err", "outcome", "detail"),
+    [
+        (0, "", "done", ""),
+        (1, "Requested operation is presently disabled", "gone", "nobody is there to read it"),
+        (1, "Job/step already completing or completed", "gone", "the job has ended"),
+        (1, "Invalid job id specified", "gone", "the job is gone"),
+        (1, "Access/permission denied", "refused", "no permission: run as SlurmUser, root or an"),
+    ],
+)
+def test_what_an_answer_to_a_word_on_a_terminal_means(
+    tmp_path: Path, exit_: int, err: str, outcome: str, detail: str
+) -> None:
+    fake = tmp_path / "scontrol"
+    line = f"job notify failure: {err}" if err else ""
+    fake.write_text(
+        f'#!/bin/sh\n[ "$*" = "notify 7 your time is over" ] || exit 9\n'
+        f'[ -z "{line}" ] || echo "{line}" >&2\nexit {exit_}\n'
+    )
+    fake.chmod(0o755)
+    deed = actions.notify(Commands(bin=tmp_path), 7, "your time is over")
+    assert (deed.outcome, deed.detail[: len(detail)]) == (outcome, detail)
+
+
+@pytest.mark.parametrize(
     "answer",
     [
         reply(1, err="sacct: error: slurm_persist_conn_open: Connection refused"),
