@@ -1,7 +1,7 @@
 # Two commands: `make demo` and `make test`. Both do all set-up (Debian's packages, .venv).
 PY := .venv/bin/python
 
-.PHONY: help setup demo test unit adapters cluster check generate clean
+.PHONY: help setup torch demo test unit adapters cluster check generate clean
 
 help:
 	@echo "make demo      the main job on a real one-machine Slurm, about two minutes"
@@ -12,11 +12,17 @@ help:
 setup:
 	@scripts/setup
 
+# For the test of docs/examples/train.py, which is skipped without it. 0.9 GB, and PyPI's has
+# gigabytes of CUDA on top: PIP_INDEX_URL=https://download.pytorch.org/whl/cpu make torch
+torch: setup
+	@$(PY) -c 'import torch' 2>/dev/null || $(PY) -m pip install --quiet -e '.[torch]' || \
+		echo "torch: not installed, its test will be skipped"
+
 demo: setup
 	@scripts/cluster install --yes
 	@$(PY) scripts/demo
 
-test: check
+test: check torch
 	@scripts/cluster install --yes
 	@$(PY) -m pytest
 

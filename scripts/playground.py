@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-JOB = ROOT / "scripts" / "demo-job"
+JOB = ROOT / "docs" / "examples" / "checkpoint.sh"
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Playground:
     def sbatch(self, user: str, *args: str, command: str = "") -> "tuple[int, str]":
         """Submit as `user` from their home; (job id, what sbatch said to the user).
 
-        Without `command` the job is scripts/demo-job with the arguments behind `--`.
+        Without `command` the job is docs/examples/checkpoint.sh with the arguments behind `--`.
         """
         done = self.try_sbatch(user, *args, command=command)
         found = re.search(r"Submitted batch job (\d+)", done.out)
