@@ -7,7 +7,7 @@ from playground import Playground
 from story import ANA, BEN, CLEO
 
 FUNDED = ("--gres=gpu:8", "--qos=funded", "--comment=min-runtime=2s", "--time=2")
-STEPS = 26
+STEPS = 30
 
 
 def standings(site: Playground) -> dict[str, float]:
