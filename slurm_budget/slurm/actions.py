@@ -42,7 +42,14 @@ def requeue(commands: Commands, job: str) -> Deed:
 
 
 def signal(commands: Commands, job: str, name: str) -> Deed:
-    """Warn a job so that it can write its checkpoint: its batch shell and all its steps."""
+    """Warn a job so that it can write its checkpoint: its batch shell and all its steps.
+
+    Each needs a call of its own: `--full` reaches the batch shell with its children, but not what
+    srun has started, and srun keeps SIGCONT to itself.
+    """
+    steps = read(commands.run("scancel", f"--signal={name}", job))
+    if steps.outcome != "done":
+        return steps
     return read(commands.run("scancel", f"--signal={name}", "--full", job))
 
 
