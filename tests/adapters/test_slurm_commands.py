@@ -181,12 +181,12 @@ def test_a_warning_goes_to_the_steps_of_srun_and_to_the_batch_shell(tmp_path: Pa
     fake = tmp_path / "scancel"
     fake.write_text(f'#!/bin/sh\necho "$*" >> {tmp_path}/asked\n')
     fake.chmod(0o755)
-    assert actions.signal(Commands(bin=tmp_path), 7, "CONT").outcome == "done"
+    assert actions.signal(Commands(bin=tmp_path), "7", "CONT").outcome == "done"
     assert (tmp_path / "asked").read_text().splitlines() == [
         "--signal=CONT 7", "--signal=CONT --full 7",
     ]  # fmt: skip
     fake.write_text("#!/bin/sh\necho 'error: Invalid job id specified' >&2\n")
-    assert actions.signal(Commands(bin=tmp_path), 7, "CONT").outcome == "gone"
+    assert actions.signal(Commands(bin=tmp_path), "7", "CONT").outcome == "gone"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """A whole sweep without a Slurm: what goes on when paused, observing, or fenced off."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from slurm_budget.ledger.store import Ledger
 from slurm_budget.settings import Settings, SlurmSettings, SnapshotSettings
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
 from slurm_budget.state.jobs import Deed, Job, Node
+from slurm_budget.state.slurm import Preemption
 from slurm_budget.usecases.fence import Fence
 from slurm_budget.usecases.sweep import Swept, sweep
 
@@ -38,7 +39,10 @@ class Slurm:
     def config(self) -> dict[str, str]:
         return {"ClusterName": "main", "AccountingStorageTRES": "gres/gpu"}
 
-    def jobs(self) -> list[Job]:
+    def preemption(self, config: Mapping[str, str]) -> Preemption:
+        return Preemption()
+
+    def jobs(self, *, shares: bool = True) -> list[Job]:
         return [waiting(1), waiting(2)]
 
     def nodes(self) -> list[Node]:
