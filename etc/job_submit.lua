@@ -1,5 +1,7 @@
 -- slurm-budget's submit hook, as slurmctld loads it. The logic is in sbudget.lua.
 --
+-- `sbudget hook install` puts it in place, and keeps what a site sets below. By hand:
+--
 -- Alone:    copy this file to job_submit.lua beside slurm.conf, set JobSubmitPlugins=lua.
 -- Chained:  a site that has a job_submit.lua of its own keeps it, and adds as its last line but one
 --               dofile("/etc/slurm-budget/job_submit.lua")
@@ -24,7 +26,26 @@ local settings = {
 }
 
 local site_submit, site_modify = slurm_job_submit, slurm_job_modify
-local loaded, hook = pcall(function() return dofile(settings.logic)(settings) end)
+
+-- Adler-32: which logic runs, in a few letters.
+local function checksum(text)
+    local a, b = 1, 0
+    for at = 1, #text do
+        a = (a + string.byte(text, at)) % 65521
+        b = (b + a) % 65521
+    end
+    return string.format("%04x%04x", b, a)
+end
+
+local loaded, hook = pcall(function()
+    local file = assert(io.open(settings.logic, "rb"))
+    local text = file:read("*a")
+    file:close()
+    local made = assert((loadstring or load)(text, "@" .. settings.logic))()(settings)
+    slurm.log_info("%s", string.format("sbudget: hook %s (%s) loaded", tostring(made.VERSION),
+        checksum(text)))
+    return made
+end)
 if not loaded then
     slurm.log_error("%s", "sbudget: jobs pass as they are, the logic cannot be loaded: " .. tostring(hook))
 end

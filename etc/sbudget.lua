@@ -23,6 +23,7 @@ local LONGEST_LINE = 1024          -- bytes of a line of the snapshot
 local GPU = "gres/gpu"
 
 local M = {}      -- all functions, so that they can stand in reading order
+M.VERSION = "0.1.0"
 local settings    -- the loader's table
 local now         -- epoch seconds of the call that is being answered
 

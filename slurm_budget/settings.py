@@ -135,9 +135,17 @@ class SnapshotSettings(_Section):
     """The file of decided facts that the submit hook reads."""
 
     path: Path = Field(
-        Path("/var/lib/slurm-budget/snapshot"), description="etc/job_submit.lua names it too"
+        Path("/var/lib/slurm-budget/snapshot"), description="`sbudget hook install` tells the hook"
     )
     max_age: Seconds = Field(900, description="older than this, the hook decides nothing")
+
+
+class HookSettings(_Section):
+    """The submit hook, as `sbudget hook install` puts it in place."""
+
+    folder: Path = Field(
+        Path("/etc/slurm-budget"), description="where sbudget.lua goes, on the controller"
+    )
 
 
 class Settings(_Section):
@@ -151,6 +159,7 @@ class Settings(_Section):
     sync: SyncSettings = SyncSettings()
     sweep: SweepSettings = SweepSettings()
     snapshot: SnapshotSettings = SnapshotSettings()
+    hook: HookSettings = HookSettings()
 
 
 def path_in_force(explicit: Path | None) -> Path | None:

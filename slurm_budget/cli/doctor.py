@@ -2,11 +2,15 @@
 
 import json
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from slurm_budget.cli.context import Context
 from slurm_budget.errors import Exit
+
+if TYPE_CHECKING:
+    from slurm_budget.core.doctor import Finding
 
 _SIGN = {"ok": "ok     ", "warning": "warning", "error": "ERROR  "}
 
@@ -26,9 +30,14 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in found], indent=2))
     else:
-        for finding in found:
-            click.echo(f"{_SIGN[finding.level]}  {finding.check}: {finding.what}")
-            if finding.mend:
-                click.echo(f"         mend: {finding.mend}")
+        say(found)
     if any(finding.level == "error" for finding in found):
         ctx.exit(int(Exit.FAILED))
+
+
+def say(found: "list[Finding]") -> None:
+    """Findings for people."""
+    for finding in found:
+        click.echo(f"{_SIGN[finding.level]}  {finding.check}: {finding.what}")
+        if finding.mend:
+            click.echo(f"         mend: {finding.mend}")

@@ -13,6 +13,7 @@ from slurm_budget.errors import Exit, SbudgetError
 _COMMANDS = {
     "budget": ("slurm_budget.cli.budget:budget", "Show and change budgets."),
     "doctor": ("slurm_budget.cli.doctor:doctor", "Check that Slurm is set as budgets need it."),
+    "hook": ("slurm_budget.cli.hook:hook", "Install, check and remove the submit hook."),
     "ledger": ("slurm_budget.cli.ledger:ledger", "Create, check, back up and rebuild the ledger."),
     "pause": ("slurm_budget.cli.pause:pause", "Stop acting on jobs; go on observing."),
     "plan": ("slurm_budget.cli.sync:plan", "Show what sync would change in Slurm."),

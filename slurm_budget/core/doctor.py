@@ -111,7 +111,7 @@ def slurm_conf(config: Mapping[str, str]) -> list[Finding]:
             "submit hook",
             "lua" in plugins,
             f"JobSubmitPlugins={','.join(sorted(plugins)) or '(none)'}",
-            "slurm.conf: JobSubmitPlugins=lua, with etc/job_submit.lua beside slurm.conf",
+            "run `sbudget hook install`; slurm.conf: JobSubmitPlugins=lua",
         ),
     ]
 

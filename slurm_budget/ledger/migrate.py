@@ -1,37 +1,25 @@
 """Schema versions: which one a database has, and how it gets the newest.
 
-The migrations are Alembic's and lie in sql/migrations, beside the generated schemas. In an
-installed wheel they are data files of the distribution (share/slurm-budget/sql).
+The migrations are Alembic's and lie in sql/migrations, beside the generated schemas.
 """
 
-from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, inspect, text
 
-from slurm_budget.errors import LedgerUnreachable
+from slurm_budget import shipped
+from slurm_budget.errors import LedgerUnreachable, SbudgetError
 from slurm_budget.ledger import connect
 from slurm_budget.ledger.schema import APPLICATION, SCHEMA, SQLITE_APPLICATION_ID
 
 
-@cache
 def sql_folder() -> Path:
     """The folder sql/ of the checkout, or of the installed distribution."""
-    above = Path(__file__).parents[2]
-    # a checkout; beside the package (`pip install --target`); where the wheel's record says
-    places = [above / "sql", above / "share" / "slurm-budget" / "sql"]
-    for file in metadata.files("slurm-budget") or ():
-        if file.parts[-3:] == ("sql", "migrations", "env.py"):
-            places.append(Path(str(file.locate())).resolve().parents[1])
-    for place in places:
-        if (place / "migrations" / "env.py").exists():
-            return place
-    raise LedgerUnreachable(
-        "the migrations (sql/migrations) were not installed with this program",
-        mend="install slurm-budget again from its wheel or its checkout",
-    )
+    try:
+        return shipped.folder("sql", "migrations/env.py")
+    except SbudgetError as bad:
+        raise LedgerUnreachable(bad.what, mend=bad.mend) from None
 
 
 def version(connection: Connection) -> str | None:

@@ -1,5 +1,6 @@
 """The Slurm port by Slurm's own commands; implements ports.JobPort."""
 
+import pwd
 import re
 from collections.abc import Mapping
 
@@ -9,6 +10,7 @@ from slurm_budget.slurm.command import Commands, checked
 from slurm_budget.state.jobs import Deed, Job, Node, Place
 from slurm_budget.state.slurm import Preemption
 
+_MAY_CHANGE_ANY_JOB = ("operator", "administrator")
 _CONFIG = re.compile(r"^(\S+)\s*=\s?(.*)$", re.MULTILINE)
 
 
@@ -57,6 +59,20 @@ class CommandSlurm:
         )  # fmt: skip
         rows = [line.split("|") for line in checked(reply, silent_ok=False).splitlines()]
         return {row[0].strip(): row[1].strip() for row in rows if len(row) >= 2}
+
+    def operators(self) -> tuple[int, ...]:
+        """Uids of Slurm's operators and administrators that this machine knows, in order. Names
+        without a uid here cannot change a job from here either."""
+        reply = self.commands.run("sacctmgr", "-nP", "show", "user", "format=user,adminlevel")
+        found = set()
+        for line in checked(reply, silent_ok=False).splitlines():
+            name, _, level = line.partition("|")
+            if level.strip().lower() in _MAY_CHANGE_ANY_JOB:
+                try:
+                    found.add(pwd.getpwnam(name.strip()).pw_uid)
+                except KeyError:
+                    continue
+        return tuple(sorted(found))
 
     def qos_names(self) -> set[str]:
         """Every QOS that slurmdbd knows; there is always `normal`."""

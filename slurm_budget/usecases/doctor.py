@@ -44,7 +44,7 @@ def examine(
     except SbudgetError as bad:
         name = "ledger" if bad.code == 7 else "slurmdbd"
         found.append(Finding(name, "error", bad.what, bad.mend))
-    found.append(_snapshot(settings, now))
+    found.append(snapshot(settings, now))
     return found
 
 
@@ -55,7 +55,8 @@ def _all_there(check: str, wanted: Iterable[str], there: set[str]) -> Finding:
     return Finding(check, "error", f"not in Slurm: {', '.join(missing[:5])}", "run `sbudget sync`")
 
 
-def _snapshot(settings: Settings, now: int) -> Finding:
+def snapshot(settings: Settings, now: int) -> Finding:
+    """Whether the hook has a snapshot that it will use."""
     try:
         text = settings.snapshot.path.read_text(encoding="utf-8")
         published: int | None = decode(text).published_at

@@ -39,6 +39,7 @@ class World:
     bad_rows: int
     lost: list[int] = field(default_factory=list)
     preemption: Preemption = field(default_factory=Preemption)
+    operators: tuple[int, ...] = ()
 
 
 def observe(
@@ -62,6 +63,7 @@ def observe(
     nodes = _placed(slurm, config)
     preemption = slurm.preemption(config)
     known = slurm.accounts(cluster)
+    operators = slurm.operators()
     tree = ledger.budget_tree(cluster)
     if not tree.nodes:
         raise SbudgetError(
@@ -108,6 +110,7 @@ def observe(
         bad_rows=len(taken.bad),
         lost=[run.job_id for run in lost],
         preemption=preemption,
+        operators=operators,
     )
 
 

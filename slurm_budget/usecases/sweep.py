@@ -203,7 +203,7 @@ def sweep(
     if not fence.why:
         # harmless, so a pause does not stop it; who holds the lease does it, or it is said twice
         out.told = warn(slurm, ledger, cluster, world.jobs, policy, now)
-    hook = hook_policy(settings, world.nodes, world.config, ())
+    hook = hook_policy(settings, world.nodes, world.config, world.operators)
     back = returns(world, decision.verdicts, ledger, settings)
     publish(settings, snapshot(world, decision.verdicts, back, hook, now))
     if fence.other is None:
