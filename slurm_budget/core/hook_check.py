@@ -70,7 +70,7 @@ def _running(seen: Seen) -> Finding:
     if seen.running is None:
         what = f"{seen.log} does not say that the hook was loaded"
         return Finding("running", "error", what, INSTALL + ", which loads it and looks again")
-    if seen.running != seen.file:
+    if seen.file is not None and seen.running != seen.file:
         what = f"slurmctld runs {seen.running}, the file is {seen.file}"
         return Finding("running", "error", what, INSTALL)
     return Finding("running", "ok", f"slurmctld runs {seen.running}")

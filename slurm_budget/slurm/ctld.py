@@ -23,6 +23,12 @@ def plugin(config: Mapping[str, str]) -> Path | None:
     return next((place for place in places if place.exists()), None)
 
 
+def user(config: Mapping[str, str]) -> int:
+    """The uid that slurmctld runs as, of `slurm(64030)`; 0 where it is not said."""
+    found = re.search(r"\((\d+)\)", config.get("SlurmUser", ""))
+    return int(found[1]) if found else 0
+
+
 def log_of(config: Mapping[str, str]) -> Path | None:
     """slurmctld's log, where it says what it loads: None where that goes elsewhere or is off."""
     path = config.get("SlurmctldLogFile", "")

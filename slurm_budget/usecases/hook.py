@@ -146,17 +146,19 @@ def _replace(site: Site, layout: Layout, fault: Callable[[str], str], say: Say) 
         if before[path] not in (None, blob):
             say(f"kept a copy: {files.back_up(path)}")
     at = ctld.size(site.log) if site.log else 0
+    changed: dict[Path, bytes | None] = {}
     try:
         for path, blob in layout.files.items():
             files.change(path, blob)
+            changed[path] = before[path]
             say(f"wrote {path}" if blob is not None else f"removed {path}")
         if site.uses_lua:
             ctld.reload(site.commands)
         wrong = _wrong(site, at, fault) if site.uses_lua else ""
-    except SbudgetError as bad:
-        wrong = str(bad)
+    except (SbudgetError, KeyboardInterrupt) as bad:
+        wrong = str(bad) or "interrupted"
     if wrong:
-        _put_back(site, before, wrong)
+        _put_back(site, changed, wrong)
 
 
 def _wrong(site: Site, at: int, fault: Callable[[str], str]) -> str:
@@ -170,18 +172,21 @@ def _wrong(site: Site, at: int, fault: Callable[[str], str]) -> str:
 
 
 def _put_back(site: Site, before: Mapping[Path, bytes | None], wrong: str) -> None:
-    state = "the files are as before, and slurmctld has loaded those"
+    state = "the files are as before"
+    at = ctld.size(site.log) if site.log else 0
     for path, blob in before.items():
         files.change(path, blob)
     try:
         if site.uses_lua:
             ctld.reload(site.commands)
+            said = hook_log.trouble(ctld.since(site.log, at)) if site.log else []
+            state += ", and slurmctld was told; " + ("; ".join(said) or "it has no complaint")
     except SlurmUnreachable as bad:
-        state = f"the files are as before; slurmctld was not asked to load them: {bad.what}"
+        state += f"; slurmctld could not be told: {bad.what}"
     raise SbudgetError(
         f"the hook was not changed: {wrong}",
         where=str(site.log or site.places.slurm),
-        mend=f"{state}; correct what the log says, then run it again",
+        mend=f"correct that and run it again ({state})",
     )
 
 

@@ -1,8 +1,6 @@
 """Trying the hook's files in a Lua of this machine, before any of them is put in place."""
 
-import re
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 from slurm_budget import files, lua
@@ -50,7 +48,7 @@ def _try_loader(
         for path in (staged.logic, staged.loader):
             _demand(found.load(path).fault, path.name)
         return [f"only the syntax was checked, by {found.name}"]
-    trial = found.load(staged.loader, call=True, uid=slurm_user(site.config))
+    trial = found.load(staged.loader, call=True, uid=ctld.user(site.config))
     _demand(trial.fault, "the hook")
     if hook_log.running(trial.log) != identity(sources.logic) or "passes as it is" in trial.log:
         _demand(trial.log.splitlines()[-1] if trial.log else "it logged nothing", "the hook")
@@ -62,7 +60,7 @@ def _try_chain(found: Lua, folder: Path, site: Site, sources: Sources) -> list[s
     assert site.found.slurm is not None
     staged = Places(folder / "slurm" / hook_files.LOADER, folder)
     own = hook_files.unchain(hook_files.text_of(site.found.slurm), site.places.loader)
-    uid = slurm_user(site.config)
+    uid = ctld.user(site.config)
     files.put(staged.slurm, hook_files.bytes_of(own))
     without = found.load(staged.slurm, uid=uid).fault
     if without:
@@ -86,9 +84,3 @@ def _demand(fault: str, where: str) -> None:
             where=where,
             mend="correct that file, or install slurm-budget again",
         )
-
-
-def slurm_user(config: Mapping[str, str]) -> int:
-    """The uid that slurmctld runs as, of `slurm(64030)`; 0 where it is not said."""
-    found = re.search(r"\((\d+)\)", config.get("SlurmUser", ""))
-    return int(found[1]) if found else 0

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from slurm_budget.errors import SlurmUnreachable
 from slurm_budget.slurm import actions, nodes, squeue
 from slurm_budget.slurm.command import Commands, Reply, checked
+from slurm_budget.slurm.port import CommandSlurm
 
 S = squeue.SEPARATOR
 RUNNING = [
@@ -249,3 +250,13 @@ def test_missing_and_slow_commands_say_so(tmp_path: Path) -> None:
         Commands(bin=tmp_path).run("squeue")
     with pytest.raises(SlurmUnreachable, match="did not answer within"):
         Commands(timeout=0.05).run("sleep", "5")
+
+
+def test_operators_are_uids_and_names_unknown_here_are_passed_over(tmp_path: Path) -> None:
+    rows = "root|Administrator\ndaemon|Operator\nbin|None\nno-such-user|Operator\n"
+    (tmp_path / "sacctmgr").write_text(f"#!/bin/sh\ncat <<END\n{rows}END\n")
+    (tmp_path / "sacctmgr").chmod(0o755)
+    assert CommandSlurm(Commands(bin=tmp_path)).operators() == (0, 1)
+    (tmp_path / "sacctmgr").write_text("#!/bin/sh\n")
+    with pytest.raises(SlurmUnreachable, match="answered nothing"):
+        CommandSlurm(Commands(bin=tmp_path)).operators()

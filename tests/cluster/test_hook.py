@@ -16,7 +16,7 @@ import pytest
 from playground import Done, Failed, Playground
 from story import ANA, BEN
 
-from slurm_budget.core.snapshot import encode
+from slurm_budget.core.snapshot import decode, encode
 from slurm_budget.state.snapshot import AccountFacts, Policy, Snapshot
 
 GPU_HOUR = 3_600_000
@@ -215,6 +215,20 @@ def test_what_root_changes_passes(site: Playground) -> None:
     site.slurm("scontrol", "update", f"job={job}", "qos=funded", "admincomment=by hand")
     assert site.job(job)["QOS"] == "funded-language"
     assert "by hand" in site.job(job)["admin_comment"]
+
+
+def test_what_an_operator_changes_passes_once_a_sweep_has_seen_them(site: Playground) -> None:
+    job, _ = site.sbatch(BEN, HOLD, "--gres=gpu:8", "--array=0-99", "-t1-0", command="true")
+    modify = ("sacctmgr", "-i", "modify", "user", ANA, "set")
+    site.slurm(*modify, "adminlevel=Operator")
+    try:
+        assert update(site, ANA, job, "qos=funded-language").code != 0
+        site.sbudget("sweep")
+        assert decode(site.snapshot.read_text()).policy.operators[0] == 0
+        assert update(site, ANA, job, "qos=funded-language").code == 0
+        assert site.job(job)["QOS"] == "funded-language"
+    finally:
+        site.slurm(*modify, "adminlevel=None")
 
 
 @pytest.mark.requeued_by_hand

@@ -12,7 +12,7 @@ from hookcases import CASES, GPU_HOUR, IDS, NOW, ROOT
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from slurm_budget.core import admission
+from slurm_budget.core import admission, hook_files, hook_log
 from slurm_budget.core import request as requests
 from slurm_budget.core.marker import Marker, merge, parse
 from slurm_budget.core.snapshot import encode
@@ -710,6 +710,66 @@ def test_the_loader_without_its_logic(hook):
     loader = (ROOT / "etc/job_submit.lua").read_text()
     hook.lua.execute(loader.replace("/etc/slurm-budget/sbudget.lua", "/nonexistent/sbudget.lua"))
     assert "cannot be loaded" in hook.logs[0]
+    desc = hook.table(ONE)
+    assert hook.lua.globals().slurm_job_submit(desc, None, 1000) == SUCCESS
+    assert desc.qos == "preemptible"
+
+
+def test_the_loader_says_what_it_has_loaded(hook):
+    load(hook, "")
+    logic = (ROOT / "etc/sbudget.lua").read_bytes()
+    said = hook_log.Running(hook_files.version(logic), hook_files.checksum(logic))
+    assert hook_log.running("\n".join(hook.logs)) == said
+
+
+# --- an upgrade in the middle: files of two versions meet, and jobs are accepted
+
+
+OLDER_LOADER = """
+local settings = { logic = %r, snapshot = %r, fallback = "preemptible", helper = "memory" }
+local hook = dofile(settings.logic)(settings)
+slurm_job_submit, slurm_job_modify = hook.submit, hook.modify
+"""
+
+
+@pytest.mark.parametrize("version", ["0", "2", "11", ""])
+def test_a_snapshot_of_an_older_or_newer_version(lua, path, version):
+    hook = Hook(lua, path)
+    path.write_text(encode(hookcases.snapshot()).replace("\t1\t", f"\t{version}\t", 1))
+    assert harmless(hook)
+    assert "is of another version" in hook.logs[0]
+    hook.publish(hookcases.snapshot())
+    assert hook.submit(ONE)[1]["qos"] == "funded-vision"
+
+
+def test_settings_and_lines_that_one_side_does_not_know(lua, path):
+    hook = Hook(lua, path)
+    head, body = encode(hookcases.snapshot()).split("\n", 1)
+    lines = [line for line in body.split("\n") if not line.startswith("P\toperators")]
+    lines.insert(0, "P\tof_tomorrow\tx")
+    lines[-2:-2] = ["Z\tvision\t1"]
+    body = "\n".join(lines)
+    fields = head.split("\t")
+    fields[5] = f"{len(head) + 1 + len(body.encode()):012d}"
+    path.write_text("\t".join(fields) + "\n" + body)
+    assert hook.submit(ONE)[1]["qos"] == "funded-vision"
+    assert hook.logs == []
+
+
+def test_the_loader_of_before_with_this_logic(hook):
+    hook.lua.execute(OLDER_LOADER % (str(ROOT / "etc/sbudget.lua"), str(hook.path)))
+    desc = hook.table(ONE)
+    assert hook.lua.globals().slurm_job_submit(desc, None, 1000) == SUCCESS
+    assert desc.qos == "preemptible"
+
+
+def test_this_loader_with_a_logic_that_says_no_version(hook, tmp_path):
+    logic = (ROOT / "etc/sbudget.lua").read_text().replace("M.VERSION", "M.older")
+    (tmp_path / "sbudget.lua").write_text(logic)
+    loader = (ROOT / "etc/job_submit.lua").read_text()
+    hook.lua.execute(loader.replace("/etc/slurm-budget/", f"{tmp_path}/"))
+    running = hook_log.running("\n".join(hook.logs))
+    assert running == ("nil", hook_files.checksum(logic.encode()))
     desc = hook.table(ONE)
     assert hook.lua.globals().slurm_job_submit(desc, None, 1000) == SUCCESS
     assert desc.qos == "preemptible"
