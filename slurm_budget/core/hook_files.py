@@ -29,7 +29,7 @@ return slurm.SUCCESS
 _HEAD = "-- slurm-budget's submit hook"
 _MARK = "-- slurm-budget"
 _BLOCK = re.compile(r"(^local settings = \{\n)(.*?)(^\})", re.MULTILINE | re.DOTALL)
-_SETTING = re.compile(r"(\s*)(\w+) = (.*?),?\s*(--.*)?")
+_SETTING = re.compile(r"""(\s*)(\w+) = ("[^"]*"|\{[^{}]*\}|[^\s,"{}]+),?\s*(--.*)?""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ def kept_settings(loader: bytes | None, where: Path) -> dict[str, str]:
         if not line.strip() or line.strip().startswith("--"):
             continue
         found = _SETTING.fullmatch(line)
-        if found is None or found[3].count("{") != found[3].count("}") or found[3].count('"') % 2:
+        if found is None:
             raise BadInput(
                 f"this setting cannot be taken over: {line.strip()!r}",
                 where=str(where),

@@ -62,13 +62,14 @@ def test_where_our_line_goes(site: str, with_ours: str) -> None:
 
 
 def test_the_loader_names_the_paths_of_the_configuration() -> None:
-    places = Places(PLACES.slurm, Path("/opt/budget"))
+    places = Places(PLACES.slurm, Path("/opt/my--budget, 2"))
     layout = hook_files.installed(SHIPPED, Found(), places, Path("/run/facts"))
     loader = layout.files[PLACES.slurm]
     assert layout.mode == "alone"
     assert list(layout.files) == [places.logic, PLACES.slurm]
     values = hook_files.kept_settings(loader, PLACES.slurm)
-    assert values["logic"], values["snapshot"] == ('"/opt/budget/sbudget.lua"', '"/run/facts"')
+    assert values["logic"] == '"/opt/my--budget, 2/sbudget.lua"'
+    assert values["snapshot"] == '"/run/facts"'
 
 
 def test_an_upgrade_keeps_what_a_site_has_set() -> None:
