@@ -42,7 +42,8 @@ def put(
 def change(path: Path, blob: bytes | None) -> None:
     """Put `blob` at `path` with the mode and owner of the file that it replaces; None removes it.
 
-    Its time of change grows by a whole second at least, which is how slurmctld notices.
+    Its time of change grows by a whole second at least, which is how slurmctld notices; no more,
+    for an edit by hand must be later again.
     """
     try:
         before = path.stat() if path.exists() else None
@@ -53,7 +54,7 @@ def change(path: Path, blob: bytes | None) -> None:
             put(path, blob)
         else:
             put(path, blob, mode=before.st_mode & 0o7777, owner=(before.st_uid, before.st_gid))
-        later = max(int(time.time()), int(before.st_mtime) if before else 0) + 1
+        later = max(int(time.time()), int(before.st_mtime) + 1 if before else 0)
         os.utime(path, (later, later))
     except OSError as bad:
         raise _unwritable(path, bad) from bad
