@@ -5,7 +5,7 @@ down and what is needed is rounded up, so that "4 left, 4 needed" is never a ref
 here stands in etc/sbudget.lua too, word for word.
 """
 
-from slurm_budget.text.durations import spoken
+from slurm_budget.text.spoken import spoken
 
 MS_PER_GPU_HOUR = 3_600_000
 PREFIX = "sbudget: "

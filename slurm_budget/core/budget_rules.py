@@ -5,7 +5,7 @@ import re
 from slurm_budget.core.budget import account_budgets, hours, user_budgets
 from slurm_budget.errors import BadInput
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
-from slurm_budget.text import durations
+from slurm_budget.text.spoken import spoken
 
 SLURM_NAME = re.compile(r"[a-z0-9_][a-z0-9_.@-]*")
 USER_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*\$?")
@@ -167,7 +167,7 @@ def _sum_faults(tree: BudgetTree, window: int, now: int) -> list[tuple[str, BadI
         parent = budgets[node.name]
         if parent is None or node.amount is None or node.overcommit:
             continue
-        per = f"GPU-hours per window of {durations.spoken(window)}"
+        per = f"GPU-hours per window of {spoken(window)}"
         children = sum(budgets[child.name] or 0 for child in tree.children(node.name))
         if children > parent:
             what = (

@@ -6,7 +6,8 @@ from slurm_budget.core import limits
 from slurm_budget.core.weights import ONE_GPU
 from slurm_budget.state.budget import BudgetNode
 from slurm_budget.state.slurm import QosPolicy, SlurmState, Wanted
-from slurm_budget.text import durations, tres
+from slurm_budget.text import tres
+from slurm_budget.text.spoken import spoken
 
 GPU_LIMITS = ("grptres", "grptresmins")
 
@@ -35,9 +36,9 @@ def preemptible(policy: QosPolicy) -> Wanted:
         why={
             "priority": "below the funded QOS (qos.preemptible_priority)",
             "preemptmode": "preempted runs go back to the queue",
-            "preemptexempttime": f"a run is left alone for {durations.spoken(exempt)}"
+            "preemptexempttime": f"a run is left alone for {spoken(exempt)}"
             " (qos.preempt_exempt_time)",
-            "gracetime": f"{durations.spoken(grace)} to write a checkpoint (qos.grace_time)",
+            "gracetime": f"{spoken(grace)} to write a checkpoint (qos.grace_time)",
             "usagefactor": "idle GPUs are nearly free (qos.usage_factor)",
         },
     )
@@ -73,7 +74,7 @@ def funded(
         mins = f"{node.gres}={minutes}"
         why_mins = (
             f"{policy.backstop:g} x {float(average):g} GPUs x half-life "
-            f"{durations.spoken(state.half_life)} / ln 2, in minutes"
+            f"{spoken(state.half_life)} / ln 2, in minutes"
         )
     seen = state.qos.get(name)
     preempt = (seen.preempt if seen else frozenset()) | {policy.preemptible}

@@ -1,4 +1,4 @@
-"""Slurm's times, and ours: seconds for machines, `7d`, `8h`, `20min` for people.
+"""Slurm's times, and what people write: `7d`, `8h`, `20min`. How we say them is text/spoken.
 
 Slurm means different things by the same text: `10` as a limit is ten minutes, `1:00` as an elapsed
 time is one minute. So there are two functions, and a caller must say which field it reads.
@@ -78,18 +78,3 @@ def human(text: str | int) -> int:
     if total.denominator != 1:
         raise BadInput(f"{text!r} is not a whole number of seconds", mend="round it to seconds")
     return int(total)
-
-
-def spoken(seconds: float) -> str:
-    """Seconds for people, two units at most: `2 h 30 min`, `45 s`, `3 d 4 h`."""
-    if math.isinf(seconds):
-        return "unlimited"
-    left = int(seconds)
-    if left < 0:
-        return "-" + spoken(-left)
-    out: list[str] = []
-    for name, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
-        if left >= size or (name == "s" and not out):
-            out.append(f"{left // size} {name}")
-            left %= size
-    return " ".join(out[:2])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from slurm_budget.errors import BadInput
 from slurm_budget.text import durations, jobids, tres
+from slurm_budget.text.spoken import spoken
 
 CASES = Path(__file__).parent.parent / "data" / "cases"
 
@@ -117,7 +118,7 @@ def test_odd_texts_are_read_or_refused_never_more(text: str) -> None:
 
 
 def test_spoken_durations() -> None:
-    assert durations.spoken(9000) == "2 h 30 min"
-    assert durations.spoken(45) == "45 s"
-    assert durations.spoken(math.inf) == "unlimited"
-    assert durations.spoken(-60) == "-1 min"
+    assert spoken(9000) == "2 h 30 min"
+    assert spoken(45) == "45 s"
+    assert spoken(math.inf) == "unlimited"
+    assert spoken(-60) == "-1 min"
