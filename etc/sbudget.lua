@@ -31,7 +31,7 @@ local state = {
     header = nil,            -- first line of the snapshot that `facts` is of
     facts = nil,             -- see M.snapshot
     file = nil,              -- the snapshot, open while a call is answered
-    made = {}, sums = {},    -- promises since then: {at, {budget = GPU-ms}}, and their sums
+    made = {}, sums = {},    -- promises since then: {second, {budget = GPU-ms}}, and their sums
     complained = nil,        -- when trouble was last logged, and how often not since
     kept_quiet = 0,
     het_is_batch = false,    -- of the het job whose components are being submitted
@@ -908,6 +908,7 @@ function M.read_snapshot(file)
     end
     local facts = {
         observed_at = M.whole(head[3]), accounts = {}, users = {}, has_users = {}, user_names = {},
+        fences = {}, page = "",
     }
     facts.policy, facts.first = M.policy(file, #header)
     facts.last = size - 1
@@ -1023,25 +1024,40 @@ function M.user(account, user)
 end
 
 -- The fields of the first line that begins so, nil where there is none. The lines are in order, so a
--- dozen small reads find one among ten thousand; reading them all takes ten times as long.
+-- few small reads find one among ten thousand; reading them all takes ten times as long.
 function M.line(kind, name, user)
     if string.find(name, "[\t\n]") or user and string.find(user, "[\t\n]") then return nil end
     local start = kind .. "\t" .. name .. "\t" .. (user and user .. "\t" or "")
-    local file, low, high = state.file, state.facts.first, state.facts.last
-    while high - low > PAGE do
-        local middle = low + M.div(high - low, 2)
-        local chunk = M.chunk(file, middle, LONGEST_LINE)
-        local newline = string.find(chunk, "\n", 1, true) or error("the snapshot has a long line", 0)
-        -- `low` and `high` stay at the beginning of a line; the one looked for begins between them.
-        if M.before(string.sub(chunk, newline + 1, newline + #start), start) then
-            low = middle + newline
-        else
-            high = middle + newline
-        end
+    -- Whether an account has users was asked just before, and they stand together.
+    local at = user and string.find(state.facts.page, "\n" .. start, 1, true)
+    if not at then
+        state.facts.page = M.page_of(start)
+        at = string.find(state.facts.page, "\n" .. start, 1, true)
     end
-    local chunk = "\n" .. M.chunk(file, low, high - low + LONGEST_LINE)
-    local at = string.find(chunk, "\n" .. start, 1, true)
-    return at and M.split(string.match(chunk, "^[^\n]*", at + 1))
+    return at and M.split(string.match(state.facts.page, "^[^\n]*", at + 1))
+end
+
+-- The part of the snapshot in which a line that begins so must stand.
+function M.page_of(start)
+    local low, high = state.facts.first, state.facts.last
+    while high - low > PAGE do
+        local fence = M.fence(low + M.div(high - low, 2))
+        -- `low` and `high` stay at the beginning of a line; the one looked for begins between them.
+        if M.before(fence[2], start) then low = fence[1] else high = fence[1] end
+    end
+    return "\n" .. M.chunk(state.file, low, high - low + LONGEST_LINE)
+end
+
+-- The first line that begins behind byte `at`: {where, its text}. All searches come by the same few
+-- hundred places, so those are remembered.
+function M.fence(at)
+    local known = state.facts.fences
+    if known[at] == nil then
+        local chunk = M.chunk(state.file, at, LONGEST_LINE)
+        local newline = string.find(chunk, "\n", 1, true) or error("the snapshot has a long line", 0)
+        known[at] = { at + newline, string.match(chunk, "^[^\n]*", newline + 1) }
+    end
+    return known[at]
 end
 
 -- Whether `a` stands before `b` in the order of their bytes, which is Lua's own where no language
@@ -1072,14 +1088,21 @@ end
 ----------------------------------------------------------------- promises since the snapshot
 
 -- A thousand submissions may come between two snapshots; they must not all spend the same hour.
+-- Those of a second are kept as one, or a new snapshot would find thousands to look through.
 function M.promise(promise)
-    state.made[#state.made + 1] = { now, promise }
-    M.add_promise(promise)
+    local made = state.made
+    local last = made[#made]
+    if last == nil or last[1] ~= now then
+        last = { now, {} }
+        made[#made + 1] = last
+    end
+    M.add_promise(last[2], promise)
+    M.add_promise(state.sums, promise)
 end
 
-function M.add_promise(promise)
+function M.add_promise(sums, promise)
     for name, cost in pairs(promise) do
-        state.sums[name] = math.min((state.sums[name] or 0) + cost, MOST)
+        sums[name] = math.min((sums[name] or 0) + cost, MOST)
     end
 end
 
@@ -1091,7 +1114,7 @@ function M.drop_promises(observed_at)
     for _, item in ipairs(made) do
         if item[1] >= observed_at then
             state.made[#state.made + 1] = item
-            M.add_promise(item[2])
+            M.add_promise(state.sums, item[2])
         end
     end
 end
