@@ -1029,12 +1029,18 @@ function M.line(kind, name, user)
     if string.find(name, "[\t\n]") or user and string.find(user, "[\t\n]") then return nil end
     local start = kind .. "\t" .. name .. "\t" .. (user and user .. "\t" or "")
     -- Whether an account has users was asked just before, and they stand together.
-    local at = user and string.find(state.facts.page, "\n" .. start, 1, true)
-    if not at then
+    local line = user and M.line_in(state.facts.page, start)
+    if not line then
         state.facts.page = M.page_of(start)
-        at = string.find(state.facts.page, "\n" .. start, 1, true)
+        line = M.line_in(state.facts.page, start)
     end
-    return at and M.split(string.match(state.facts.page, "^[^\n]*", at + 1))
+    return line and M.split(line)
+end
+
+-- A page may end in the middle of a line, which is none then.
+function M.line_in(page, start)
+    local at = string.find(page, "\n" .. start, 1, true)
+    return at and string.match(page, "^([^\n]*)\n", at + 1)
 end
 
 -- The part of the snapshot in which a line that begins so must stand.

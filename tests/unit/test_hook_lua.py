@@ -362,6 +362,10 @@ def test_every_line_is_found_and_no_other(lua, rule, tmp_path_factory, names, dr
     }
     with_budget = draw.draw(st.sets(st.sampled_from(sorted(names)), max_size=50))
     users = {(name, "u" + name): UserFacts(name, "u" + name, 1, 2, 3) for name in with_budget}
+    # More users than are read at once.
+    crowd = [f"v{number}" for number in range(200)] if with_budget else []
+    crowded = min(with_budget, default="")
+    users |= {(crowded, user): UserFacts(crowded, user, 1, 2, 3) for user in crowd}
     path = tmp_path_factory.getbasetemp() / f"many-{lua}"
     hook = Hook(lua, path, base._replace(accounts=accounts, users=users))
     hook.logic.bytes_rule = rule
@@ -372,6 +376,8 @@ def test_every_line_is_found_and_no_other(lua, rule, tmp_path_factory, names, dr
         assert hook.logic.has_users(name) == (name in with_budget)
         assert (hook.logic.user(found, "u" + name) is not None) == (name in with_budget)
         assert hook.logic.user(found, "u") is None
+        if name == crowded:
+            assert all(hook.logic.user(found, user) for user in crowd)
     for name in draw.draw(st.sets(NAMES, max_size=50)) - names:
         assert hook.logic.account(name) is None
     hook.logic.close_snapshot()
