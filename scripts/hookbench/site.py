@@ -59,10 +59,10 @@ def options(number: int) -> tuple[str, list[str]]:
     return facts.submitter(team), [f"--account={facts.account(team)}", *what]
 
 
-def playground(name: str, kind: str) -> Playground:
+def playground(name: str, kind: str, nodes: int) -> Playground:
     """One of KINDS, not up yet."""
     hook = kind != "plain"
-    return Playground(name, facts.LINUX_USERS, nodes=2, slurm_conf=SLURM_CONF, hook=hook)
+    return Playground(name, facts.LINUX_USERS, nodes=nodes, slurm_conf=SLURM_CONF, hook=hook)
 
 
 def up(play: Playground) -> None:
@@ -79,7 +79,13 @@ def up(play: Playground) -> None:
 
 
 def _fill(play: Playground) -> bool:
-    fill = ["-N2", "--exclusive", "--gres=gpu:8", "-t7-0", "--account=" + facts.account(0)]
+    fill = [
+        f"-N{play.nodes}",
+        "--exclusive",
+        "--gres=gpu:8",
+        "-t7-0",
+        "--account=" + facts.account(0),
+    ]
     return submit(play, facts.submitter(0), [*fill, "--wrap=sleep 100000"], check=False)
 
 
