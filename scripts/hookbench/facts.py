@@ -28,6 +28,11 @@ def parent(number: int) -> str | None:
     return None if number < PROGRAMMES else account(number % PROGRAMMES)
 
 
+def is_empty(number: int) -> bool:
+    """Whether an account has nothing left."""
+    return number >= PROGRAMMES and number % 5 == 0
+
+
 def members(number: int) -> list[str]:
     others = (f"user{number * USERS_EACH + n:05}" for n in range(1, USERS_EACH))
     return [submitter(number), *others]
@@ -40,7 +45,7 @@ def snapshot(cluster: str, variant: int) -> str:
         name, budget = account(n), (1_000_000 if n < PROGRAMMES else 2688) * HOUR
         left = budget // 2 + n * HOUR // 10 + variant
         back = None
-        if n >= PROGRAMMES and n % 5 == 0:
+        if is_empty(n):
             left, back = variant, int(time.time()) + 9000
         accounts[name] = AccountFacts(
             name, parent(n), f"funded-{name}", budget, left, left + HOUR, back

@@ -32,6 +32,8 @@ class Way:
     name: str
     play: Playground
     before: Callable[[], None] = lambda: None
+    name_qos: bool = False
+    """Whether users name the QOS themselves that our hook would give their jobs."""
     blocks: list[tuple[int, int]] = field(default_factory=list)
     """(submissions, microseconds in all) of each block."""
 
@@ -43,7 +45,7 @@ class Way:
         return [took / count for count, took in self.blocks]
 
 
-def options(number: int) -> tuple[str, list[str]]:
+def options(number: int, name_qos: bool = False) -> tuple[str, list[str]]:
     """The user and the options of sbatch for the job of this number; always the same ones."""
     chance = random.Random(number)
     team = chance.randrange(facts.PROGRAMMES, facts.ACCOUNTS)
@@ -56,6 +58,9 @@ def options(number: int) -> tuple[str, list[str]]:
         what = [f"--gpus={chance.choice((1, 2))}", "-t8:00:00"]
     else:
         what = ["-n4", "-t60"]
+    if name_qos and kind < 0.8:
+        fits = kind < 0.6 and not facts.is_empty(team)
+        what.append(f"--qos=funded-{facts.account(team)}" if fits else "--qos=preemptible")
     return facts.submitter(team), [f"--account={facts.account(team)}", *what]
 
 
@@ -118,7 +123,7 @@ def block(way: Way, first: int, count: int) -> None:
     way.play.slurm("sdiag", "-r")
     for number in range(first, first + count):
         way.before()
-        submit(way.play, *options(number))
+        submit(way.play, *options(number, way.name_qos))
     found = _SAID.search(way.play.slurm("sdiag"))
     if not found or int(found[1]) != count:
         raise Failed(f"{way.play.name}: sdiag does not count {count} submissions")
