@@ -16,7 +16,7 @@ from slurm_budget.core import live
 from slurm_budget.state.jobs import Job
 from slurm_budget.state.session import Notice
 from slurm_budget.state.sweep import SweepPolicy
-from slurm_budget.text.durations import spoken
+from slurm_budget.text.spoken import spoken
 
 
 def due(jobs: Iterable[Job], policy: SweepPolicy, now: int) -> list[Notice]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 
 from slurm_budget.core.cluster import Holder, Repair, Totals
-from slurm_budget.text import durations
+from slurm_budget.text.spoken import spoken
 
 Clock = Callable[[int | None], str]
 """An epoch second as people write it; of None, that there is none."""
@@ -71,7 +71,7 @@ def text(cluster: str, totals: Totals, repairs: Sequence[Repair], clock: Clock, 
 def _run(run: Holder, clock: Clock, now: int) -> str:
     held = "GPUs" if run.gpus is None else f"{run.gpus} GPU{'' if run.gpus == 1 else 's'}"
     left = run.until - now
-    until = f"until {clock(run.until)} (in {durations.spoken(left)})" if left > 0 else "past it"
+    until = f"until {clock(run.until)} (in {spoken(left)})" if left > 0 else "past it"
     return (
         f"job {run.job} of {run.user} ({run.account}, {run.class_}) holds {held}; protection: "
         f"{until}; waits for {run.waits_for}; the next sweep will {_will(run.next)}"

@@ -219,9 +219,7 @@ def _act(slurm: JobPort, out: Swept, actor: Actor, policy: SweepPolicy) -> None:
     # what was seen longer ago than a lease lasts is looked at again
     old = fence.clock() - out.world.now > fence.ttl
     actor.advance(cluster, slurm.jobs(shares=False) if old else out.world.jobs)
-    if actor.acted.requeued:
-        # see them pending; what is not seen yet is closed by the next sweep
-        actor.advance(cluster, slurm.jobs(shares=False))
+    # that the requeued ones wait is seen, and recorded, by the next sweep
     fence.check()
 
 
