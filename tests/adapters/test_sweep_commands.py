@@ -147,7 +147,8 @@ def test_a_whole_sweep_asks_slurm_at_most_ten_times(count: int, tmp_path: Path) 
     second = swept(again, tmp_path, NOW + 60)
     assert second.acted.requeued == first.acted.signalled
     assert len(again.asked) <= MOST, again.asked
-    assert len(again.deeds) == len(second.acted.requeued) + len(second.acted.signalled)
+    # a warning takes two calls: the steps of srun, and the batch shell
+    assert len(again.deeds) == len(second.acted.requeued) + 2 * len(second.acted.signalled)
 
 
 def test_nodes_stand_where_the_topology_says_and_one_that_no_switch_reaches_alone(
