@@ -18,9 +18,10 @@ torch: setup
 	@$(PY) -c 'import torch' 2>/dev/null || $(PY) -m pip install --quiet -e '.[torch]' || \
 		echo "torch: not installed, its test will be skipped"
 
+# Where there is no apt-get, the story is played in a Docker container with Debian in it.
 demo: setup
-	@scripts/cluster install --yes
-	@$(PY) scripts/demo
+	@if command -v apt-get >/dev/null; then scripts/cluster install --yes && $(PY) scripts/demo; \
+	else $(PY) scripts/images demo; fi
 
 test: check torch
 	@scripts/cluster install --yes

@@ -1,0 +1,57 @@
+"""One container of the matrix: what runs in it, and how it went."""
+
+import os
+import re
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from testcontainers.core.container import DockerContainer
+
+ROOT = Path(__file__).resolve().parents[2]
+VERSIONS = ("22.05", "24.11", "26.05")
+PATIENCE = 3600
+PYTEST = (
+    *("python", "-m", "pytest", "-p", "no:cacheprovider", "-q", "tests/cluster", "tests/adapters"),
+    *("-m", "cluster or mariadb"),
+)
+
+# No helper container is to be pulled where no registry is reached; we end what we start.
+os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
+
+
+@dataclass
+class Ring:
+    """How the tests in one container went."""
+
+    version: str
+    code: int | None = None
+    output: str = ""
+    said: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def figures(self) -> str:
+        """pytest's own last line, e.g. `187 passed, 2 skipped in 301.20s`."""
+        found = re.findall(r"^.*\b(?:passed|failed|error)\b.* in [\d.]+s.*$", self.output, re.M)
+        return found[-1].strip("= ") if found else "no test ran"
+
+
+def play(ring: Ring) -> None:
+    """Run one container to its end, and keep what it said."""
+    try:
+        container = (
+            DockerContainer(f"slurm-budget-test:{ring.version}")
+            .with_command(["/src/docker/inside", *PYTEST])
+            .with_volume_mapping(str(ROOT), "/src", "ro")
+            # the daemons of one container find each other; zombies of theirs are reaped
+            .with_env("SBUDGET_DISPOSABLE", "1")
+            .with_kwargs(hostname="localhost", init=True)
+        )
+        with container:
+            wrapped = container.get_wrapped_container()
+            ring.code = wrapped.wait(timeout=PATIENCE)["StatusCode"]
+            ring.output = wrapped.logs().decode(errors="replace")
+    except Exception as bad:
+        ring.output += f"\nthe container failed: {bad!r}"
+    finally:
+        ring.said.set()
