@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from slurm_budget.core.marker import Marker
+from slurm_budget.errors import SlurmUnreachable
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.settings import LedgerSettings, Settings, SlurmSettings, SnapshotSettings
 from slurm_budget.slurm import sacct, squeue
@@ -14,6 +15,7 @@ from slurm_budget.slurm.command import Commands, Reply
 from slurm_budget.slurm.port import CommandSlurm
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
 from slurm_budget.state.jobs import Place
+from slurm_budget.usecases.cluster import cluster_now
 from slurm_budget.usecases.fence import Fence
 from slurm_budget.usecases.sweep import Swept, sweep
 
@@ -178,3 +180,11 @@ def test_a_cluster_without_topology_is_not_asked_for_one(tmp_path: Path) -> None
     swept(slurm, tmp_path)
     assert "scontrol show topology" not in slurm.asked
     assert "scontrol show config" in slurm.asked
+
+
+def test_the_report_of_the_cluster_says_nothing_when_slurm_does_not(tmp_path: Path) -> None:
+    """`sbudget` exits 6 by this error."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    with Ledger.open(url, create=True) as ledger, pytest.raises(SlurmUnreachable) as found:
+        cluster_now(CommandSlurm(Commands(bin=tmp_path)), ledger, Settings(), NOW)
+    assert (int(found.value.code), found.value.mend != "") == (6, True)
