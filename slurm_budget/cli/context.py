@@ -89,6 +89,22 @@ class Context:
             )
         return self._ledger
 
+    def readable_ledger(self) -> "Ledger":
+        """The same for answers, which do without where this user may not read it: LedgerUnreachable
+        is raised before the database code is loaded, where that can be told."""
+        from slurm_budget.errors import LedgerUnreachable
+
+        section = self.settings.ledger
+        scheme, _, file = section.url.partition(":///")
+        needed = file if scheme == "sqlite" else section.password_file
+        if needed and not os.access(needed, os.R_OK):
+            raise LedgerUnreachable(
+                "this user may not read it, or it is not there",
+                where=str(needed),
+                mend="ask an administrator, or run this as the ledger's owner",
+            )
+        return self.ledger()
+
     _ledger: "Ledger | None" = None
 
     def fence(self, ttl: int, token: int | None = None) -> "Fence":

@@ -5,16 +5,21 @@ import sys
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from slurm_budget import __version__
 from slurm_budget.cli.context import Context
 from slurm_budget.errors import Exit, SbudgetError
 
 _COMMANDS = {
+    "balance": ("slurm_budget.cli.balance:balance", "What is left of a budget, and what is back."),
     "budget": ("slurm_budget.cli.budget:budget", "Show and change budgets."),
+    "completion": ("slurm_budget.cli.completion:completion", "Print a shell's completion script."),
     "doctor": ("slurm_budget.cli.doctor:doctor", "Check that Slurm is set as budgets need it."),
+    "fit": ("slurm_budget.cli.fit:fit", "Would a job be funded now, and where would it start?"),
     "hook": ("slurm_budget.cli.hook:hook", "Install, check and remove the submit hook."),
     "ledger": ("slurm_budget.cli.ledger:ledger", "Create, check, back up and rebuild the ledger."),
+    "metrics": ("slurm_budget.cli.metrics:metrics", "Figures for Prometheus."),
     "pause": ("slurm_budget.cli.pause:pause", "Stop acting on jobs; go on observing."),
     "plan": ("slurm_budget.cli.sync:plan", "Show what sync would change in Slurm."),
     "report": ("slurm_budget.cli.report:report", "Reports in the manner of sreport."),
@@ -22,6 +27,8 @@ _COMMANDS = {
     "run": ("slurm_budget.cli.run:run", "Sweep at every beat: the daemon."),
     "sweep": ("slurm_budget.cli.sweep:sweep", "Observe, account, retag, choose, act, publish."),
     "sync": ("slurm_budget.cli.sync:sync", "Make Slurm's associations and QOS as budgets say."),
+    "top": ("slurm_budget.cli.top:top", "Teams, what runs and waits, and the last sweeps, live."),
+    "why": ("slurm_budget.cli.why:why", "Why a job waits, runs on, was requeued or ended."),
 }
 
 
@@ -38,6 +45,12 @@ class LazyGroup(click.Group):
         command = getattr(importlib.import_module(module), name)
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The table's own words: click would load every command to ask for its help."""
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        names = (name for name in self.list_commands(ctx) if name.startswith(incomplete))
+        return [CompletionItem(name, help=_COMMANDS[name][1]) for name in names] + options
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

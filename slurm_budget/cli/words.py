@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+import click
+
 from slurm_budget.errors import BadInput
 from slurm_budget.text import durations
 
@@ -30,3 +32,17 @@ def shown(at: int | None) -> str:
     if at is None:
         return "-"
     return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def near(at: int, now: int) -> str:
+    """The same, as short as can be: the time alone on the same day, seconds within an hour."""
+    moment_, today = (datetime.fromtimestamp(t, UTC).astimezone() for t in (at, now))
+    if abs(at - now) < 3600:
+        return moment_.strftime("%H:%M:%S")
+    return moment_.strftime("%H:%M" if moment_.date() == today.date() else "%Y-%m-%d %H:%M")
+
+
+def say_unread(unread: list[str]) -> None:
+    """What an answer had to do without, on standard error."""
+    for line in unread:
+        click.echo(f"(not read: {line})", err=True)

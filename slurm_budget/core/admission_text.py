@@ -91,26 +91,27 @@ def exhausted(
     label: str, left: int, budget: int, cost: int, back_in: int | None
 ) -> tuple[str, ...]:
     return (
-        f"preemptible for now: {_out_of(label, left, budget, cost, back_in)}",
+        f"preemptible for now: {out_of(label, left, budget, cost, back_in)}",
         "it may run on idle GPUs; while it waits, it becomes funded as soon as the budget allows.",
     )
 
 
 def held(label: str, left: int, budget: int, cost: int, back_in: int | None) -> tuple[str, ...]:
     return (
-        f"held: {_out_of(label, left, budget, cost, back_in)}",
+        f"held: {out_of(label, left, budget, cost, back_in)}",
         "it is released when the budget allows; `scontrol release` runs it preemptible at once.",
     )
 
 
 def rejected(label: str, left: int, budget: int, cost: int, back_in: int | None) -> tuple[str, ...]:
     return (
-        f"rejected: {_out_of(label, left, budget, cost, back_in)}",
+        f"rejected: {out_of(label, left, budget, cost, back_in)}",
         "with --qos=preemptible it would run on idle GPUs.",
     )
 
 
-def _out_of(label: str, left: int, budget: int, cost: int, back_in: int | None) -> str:
+def out_of(label: str, left: int, budget: int, cost: int, back_in: int | None) -> str:
+    """Whose budget has too little left, with the numbers; `back_in` in seconds."""
     back = "" if back_in is None else f"; more is back in {spoken(max(back_in, 0))}"
     return (
         f"{label} has {gpu_hours(left)} of {gpu_hours(budget)} GPU-hours left,"

@@ -35,6 +35,24 @@ def when_back(
     return None
 
 
+def leaving(parts: Iterable[tuple[int, int, int]], length: int, now: int, within: int) -> int:
+    """GPU-milliseconds that leave a sliding window in the next `within` seconds.
+
+    >>> leaving([(100, 200, 1000)], 3600, now=3750, within=20)
+    20000
+    """
+    out = 0
+    for start, end, rate in parts:
+        first, last = max(start + length, now), min(end + length, now + within)
+        out += rate * max(last - first, 0)
+    return out
+
+
+def decaying(charge: int, half_life: int, within: int) -> int:
+    """The same for a decaying window."""
+    return charge - round(charge * 2 ** (-within / half_life))
+
+
 def when_decayed(charge: int, missing: int, half_life: int, now: int) -> int | None:
     """The same for a decaying window; None when even a charge of nothing would not do."""
     if missing >= charge:

@@ -95,7 +95,8 @@ def prepare_folder(url: URL) -> None:
     if file is None or file.exists():
         return
     try:
-        file.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        # the snapshot lies there too, for slurmctld and for everybody; the ledger is not theirs
+        file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         file.touch(mode=0o640)
     except OSError as bad:
         raise LedgerUnreachable(

@@ -5,8 +5,9 @@ import re
 from collections.abc import Mapping
 
 from slurm_budget.errors import SlurmUnreachable
-from slurm_budget.slurm import actions, nodes, preemption, squeue, topology
+from slurm_budget.slurm import actions, history, nodes, preemption, squeue, topology
 from slurm_budget.slurm.command import Commands, checked
+from slurm_budget.state.answers import Past
 from slurm_budget.state.jobs import Deed, Job, Node, Place
 from slurm_budget.state.slurm import Preemption
 
@@ -89,6 +90,32 @@ class CommandSlurm:
             if name:
                 out[name[1]] = weights[1] if weights else ""
         return out
+
+    def default_partition(self) -> str:
+        """The partition of jobs that name none; empty where there is none."""
+        text = checked(self.commands.run("scontrol", "-o", "-a", "show", "partition"))
+        for line in text.splitlines():
+            name = re.match(r"PartitionName=(\S+)", line)
+            if name and re.search(r"\bDefault=YES\b", line):
+                return name[1]
+        return ""
+
+    def accounts_of(self, cluster: str, user: str) -> list[str]:
+        """The accounts that a user may charge, the default one first."""
+        reply = self.commands.run(
+            "sacctmgr", "-nP", "show", "assoc", "where", f"cluster={cluster}", f"user={user}",
+            "format=account,defaultqos",
+        )  # fmt: skip
+        names = [line.partition("|")[0].strip() for line in checked(reply).splitlines()]
+        default = self.commands.run(
+            "sacctmgr", "-nP", "show", "user", user, "format=defaultaccount"
+        )
+        first = checked(default).strip()
+        return sorted(set(names), key=lambda name: (name != first, name))
+
+    def past(self, job: str, since: int, until: int) -> list[Past]:
+        """What the accounting has of one job between two epoch seconds."""
+        return history.of_job(self.commands, job, since, until)
 
     def requeue(self, job: str) -> Deed:
         return actions.requeue(self.commands, job)

@@ -55,6 +55,24 @@ def array_tasks(text: str) -> tuple[int, int]:
     return count, min(limit, count)
 
 
+def holds(tasks: str, task: JobId) -> bool:
+    """Whether an array expression such as `3-9:2%4` has the task of an id such as `57_5`. One that
+    Slurm cut short (`1,3,...`) has whatever it does not show."""
+    if task.array is None or not task.array.isdigit():
+        return tasks == task.array
+    number = int(task.array)
+    for piece in tasks.partition("%")[0].split(","):
+        match = _RANGE.fullmatch(piece.strip())
+        if match is None:
+            if piece.strip() == "...":
+                return True
+            continue
+        first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+        if first <= number <= last and (number - first) % max(step, 1) == 0:
+            return True
+    return False
+
+
 def parse(text: str) -> JobId:
     """Read one id; raises BadInput when it is none."""
     match = _ID.fullmatch(text.strip())

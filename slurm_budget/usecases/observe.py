@@ -45,12 +45,15 @@ class World:
 def observe(
     slurm: JobPort,
     ledger: Ledger,
-    source: Source,
+    source: Source | None,
     settings: Settings,
     policy: SweepPolicy,
     now: int,
 ) -> World:
-    """Jobs, nodes, associations and new accounting rows; then the standing of every account."""
+    """Jobs, nodes, associations and new accounting rows; then the standing of every account.
+
+    Without a `source` nothing is written: the ledger is taken as the last sweep left it.
+    """
     config = slurm.config()
     cluster = settings.slurm.cluster or config.get("ClusterName", "")
     if "gres/gpu" not in config.get("AccountingStorageTRES", ""):
@@ -78,20 +81,23 @@ def observe(
             mend="run `sbudget sync`; if there are accounts, check this user's permission",
         )
     window = window_of(settings)
-    taken = catch_up(
-        ledger,
-        cluster,
-        lambda since, until: _with_live(source(since, until), jobs, policy),
-        settings.slurm.source,
-        now,
-        first=now - window.reach,
-        overlap=settings.sweep.overlap,
-    )
-    lost: list[Run] = []
-    if jobs:  # an empty queue may be a missing permission, and no reason to end everything
-        seen = ledger.last_sweeps(1, cluster)
-        alive = {job.id for job in jobs}
-        lost = ledger.close_lost(cluster, alive, now, seen_until=seen[0].at if seen else None)
+    bad_rows, lost = 0, list[Run]()
+    if source is not None:
+        read = source
+        taken = catch_up(
+            ledger,
+            cluster,
+            lambda since, until: _with_live(read(since, until), jobs, policy),
+            settings.slurm.source,
+            now,
+            first=now - window.reach,
+            overlap=settings.sweep.overlap,
+        )
+        bad_rows = len(taken.bad)
+        if jobs:  # an empty queue may be a missing permission, and no reason to end everything
+            seen = ledger.last_sweeps(1, cluster)
+            alive = {job.id for job in jobs}
+            lost = ledger.close_lost(cluster, alive, now, seen_until=seen[0].at if seen else None)
     sums = sums_now(ledger, cluster, settings, now)
     budgets = account_budgets(tree, window.budget_seconds, now)
     own = user_budgets(tree, budgets, window.budget_seconds, now)
@@ -107,7 +113,7 @@ def observe(
         accounts=standings(tree, budgets, sums, reserved),
         users=user_standings(tree, own, sums, reserved),
         user_use=_user_use(tree, sums),
-        bad_rows=len(taken.bad),
+        bad_rows=bad_rows,
         lost=[run.job_id for run in lost],
         preemption=preemption,
         operators=operators,

@@ -1,5 +1,7 @@
 """The last half of a sweep: the snapshot for the hook."""
 
+from collections.abc import Iterable
+
 from slurm_budget import files
 from slurm_budget.core import back, live
 from slurm_budget.core.retag import Verdicts
@@ -8,6 +10,7 @@ from slurm_budget.core.weights import rate
 from slurm_budget.core.window import protected
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.settings import Settings
+from slurm_budget.state.budget import BudgetTree
 from slurm_budget.state.snapshot import AccountFacts, Policy, Snapshot, UserFacts
 from slurm_budget.usecases.accounting import weights_of, window_of
 from slurm_budget.usecases.observe import World
@@ -55,23 +58,31 @@ def returns(world: World, verdicts: Verdicts, ledger: Ledger, settings: Settings
             for name, facts in spent.items()
         }
         return {name: at for name, at in found.items() if at is not None}
-    parts: dict[str, list[tuple[int, int, int]]] = {name: [] for name in spent}
-    weights = weights_of(settings)
-    for run in ledger.runs_between(world.cluster, world.now - window.length, world.now):
-        account = world.tree.resolve(run.account)
-        if run.class_ != "funded" or account is None:
-            continue
-        start, end = protected(run)
-        for node in world.tree.ancestors(account):
-            if node.name in parts:
-                amount = rate(run.gpus, weights, node.gres)
-                parts[node.name].append((start, min(end, world.now + window.length), amount))
+    parts = charged_parts(world.tree, spent, ledger, settings, world.now)
     out = {}
     for name, facts in spent.items():
         at = back.when_back(parts[name], 1 - facts.balance, window.length, world.now)
         if at is not None:
             out[name] = at
     return out
+
+
+def charged_parts(
+    tree: BudgetTree, names: Iterable[str], ledger: Ledger, settings: Settings, now: int
+) -> dict[str, list[tuple[int, int, int]]]:
+    """(start, end, rate) of every protected part that a sliding window charges, by account."""
+    parts: dict[str, list[tuple[int, int, int]]] = {name: [] for name in names}
+    weights, length = weights_of(settings), settings.window.length
+    for run in ledger.runs_between(tree.cluster, now - length, now):
+        account = tree.resolve(run.account)
+        if run.class_ != "funded" or account is None:
+            continue
+        start, end = protected(run)
+        for node in tree.ancestors(account):
+            if node.name in parts:
+                amount = rate(run.gpus, weights, node.gres)
+                parts[node.name].append((start, min(end, now + length), amount))
+    return parts
 
 
 def publish(path_settings: Settings, text_of: Snapshot) -> None:
