@@ -89,6 +89,12 @@ class Context:
             )
         return self._ledger
 
+    def close(self) -> None:
+        """Let go of the ledger, for those who live on."""
+        if self._ledger is not None:
+            self._ledger.close()
+            self._ledger = None
+
     def readable_ledger(self) -> "Ledger":
         """The same for answers, which do without where this user may not read it: LedgerUnreachable
         is raised before the database code is loaded, where that can be told."""

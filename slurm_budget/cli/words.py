@@ -42,6 +42,11 @@ def near(at: int, now: int) -> str:
     return moment_.strftime("%H:%M" if moment_.date() == today.date() else "%Y-%m-%d %H:%M")
 
 
+def clock(at: int) -> str:
+    """An epoch second as the time of day, for views that show today."""
+    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%H:%M:%S")
+
+
 def say_unread(unread: list[str]) -> None:
     """What an answer had to do without, on standard error."""
     for line in unread:

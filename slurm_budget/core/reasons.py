@@ -21,13 +21,11 @@ REASONS = {
     "JobHeldUser": "its user holds it; `scontrol release JOBID` lets it go on",
     "JobHeldAdmin": "an administrator holds it, and must release it (`scontrol release JOBID`)",
     "JobHoldMaxRequeue": "it was requeued so often that Slurm holds it (max_batch_requeue)",
-    "launch failed requeued held": "its launch failed and Slurm holds it; an administrator must"
-    " see why, and release it",
-    "job requeued in held state": "it was requeued and is held; `scontrol release JOBID` lets it run",
+    "launch failed requeued held": "its launch failed; an administrator must release it",
+    "job requeued in held state": "it was requeued and is held (`scontrol release JOBID`)",
     "Dependency": "a job that it depends on has not come so far yet",
-    "DependencyNeverSatisfied": "what it depends on can never come any more, so it never starts:"
-    " cancel it",
-    "BeginTime": "it may not start before the time it was given (--begin), or was requeued just now",
+    "DependencyNeverSatisfied": "what it depends on cannot come any more: cancel it",
+    "BeginTime": "it may not start before the time it was given (--begin)",
     "JobArrayTaskLimit": "as many tasks of its array run as may at once (%)",
     "Cleaning": "what is left of its last run is being cleaned up",
     "BadConstraints": "no node can ever fulfil what it asks for: change it or cancel it",

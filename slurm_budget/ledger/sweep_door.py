@@ -7,7 +7,7 @@ from sqlalchemy import insert
 from slurm_budget.ledger import leasing, notices, sweeping
 from slurm_budget.ledger.door import Door
 from slurm_budget.ledger.schema import brakes
-from slurm_budget.ledger.sweeping import Brake, Sweep
+from slurm_budget.ledger.sweeping import Brake, Sweep, Totals
 from slurm_budget.state.intent import Intent, Step
 from slurm_budget.state.lease import Lease
 from slurm_budget.state.session import Notice
@@ -105,6 +105,14 @@ class SweepDoor(Door):
             if cluster is not None and number is None:
                 return []
             return sweeping.last_sweeps(connection, self._names, count, number)
+
+    def totals(self, cluster: str) -> Totals:
+        """Sweeps and requeues since the ledger began."""
+        with self._read() as connection:
+            number = self._names.find(connection, cluster)
+            if number is None:
+                return Totals(0, {}, {})
+            return sweeping.totals(connection, self._names, number)
 
     def record_notice(self, cluster: str, notice: Notice, at: int, outcome: str) -> None:
         """A session was told; telling it twice leaves one row."""

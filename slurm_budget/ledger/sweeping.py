@@ -1,5 +1,6 @@
 """What sweeps keep: intents with their steps, what was said, and the brake."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -19,6 +20,16 @@ class Sweep:
     cluster: str
     sentence: str
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Since the ledger began: sweeps that were, and requeues that were carried out with their GPUs,
+    by the account that made way."""
+
+    sweeps: int
+    requeues: Mapping[str, int]
+    gpus: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +201,23 @@ def last_sweeps(
         )
         for row in connection.execute(query)
     ]
+
+
+def totals(connection: Connection, names: Names, cluster: int) -> Totals:
+    """Counts over everything; a requeue counts once its command was sent."""
+    count = select(func.count()).select_from(sweeps).where(sweeps.c.cluster_id == cluster)
+    sent = select(intent_steps.c.intent_id).where(intent_steps.c.step == "requeued").distinct()
+    rows = connection.execute(
+        select(intents.c.victim_account_id, func.count(), func.sum(intents.c.gpus))
+        .where(intents.c.cluster_id == cluster, intents.c.id.in_(sent))
+        .group_by(intents.c.victim_account_id)
+    ).all()
+    by_name = {names.text(connection, number): (many, gpus) for number, many, gpus in rows}
+    return Totals(
+        sweeps=int(connection.scalar(count) or 0),
+        requeues={name: int(many) for name, (many, _) in by_name.items()},
+        gpus={name: int(gpus) for name, (_, gpus) in by_name.items()},
+    )
 
 
 def newest_sweep(connection: Connection, cluster: int) -> tuple[int | None, int | None]:
