@@ -36,7 +36,7 @@ def _page(path: tuple[str, ...], command: click.Command, context: click.Context)
     out = [
         f'.TH {name.upper()} 1 "" slurm-budget "User Commands"',
         ".SH NAME",
-        _plain(f"{name} - {first.rstrip('.')}"),
+        _plain(f"{name} - {command.get_short_help_str(limit=200).rstrip('.')}"),
         ".SH SYNOPSIS",
         f".B {_plain(' '.join(path))}",
         _plain(usage),
@@ -47,8 +47,8 @@ def _page(path: tuple[str, ...], command: click.Command, context: click.Context)
     ]
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
-        if record is not None:
-            out += [".TP", f".B {_plain(record[0])}", _plain(record[1]) or "\\ "]
+        if record is not None and isinstance(parameter, click.Option):
+            out += [".TP", f".B {_plain(record[0])}", _plain(record[1])]
     if isinstance(command, click.Group):
         out.append(".SH COMMANDS")
         for child in command.list_commands(context):

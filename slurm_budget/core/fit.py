@@ -145,14 +145,18 @@ def where(
     if not answer.victims:
         how = ", where GPUs are free or Slurm frees them from preemptible runs" if funded else ""
         return f"It would start now on {names}{how}."
+    count = len(answer.victims)
     ids = ", ".join(str(run.job_id) for run in answer.victims)
+    runs = f"1 run past its protection (job {ids})"
+    if count > 1:
+        runs = f"{count} runs past their protection (jobs {ids})"
     return (
-        f"It would start on {names} after the sweeper has requeued {len(answer.victims)} runs past"
-        f" their protection (jobs {ids}): about {spoken(policy.patience + policy.grace)} from now."
+        f"It would start on {names} after the sweeper has requeued {runs}:"
+        f" about {spoken(policy.patience + policy.grace)} from now."
     )
 
 
-def ahead(jobs: Sequence[Job], partitions: frozenset[str], funded: bool) -> str:
+def ahead(jobs: Sequence[Job], partitions: frozenset[str]) -> str:
     """Who waits for the same GPUs; empty where nobody does."""
     waiting: Mapping[int, Job] = {
         job.id: job

@@ -30,6 +30,8 @@ REASONS = {
     "Cleaning": "what is left of its last run is being cleaned up",
     "BadConstraints": "no node can ever fulfil what it asks for: change it or cancel it",
     "ReqNodeNotAvail": "nodes that it needs are down, drained, reserved or in use otherwise",
+    "Nodes required for job are DOWN": "so many of the nodes that it needs are down, drained or"
+    " reserved that it cannot start",
     "NodeDown": "a node that it needs is down",
     "PartitionDown": "its partition is down",
     "PartitionInactive": "its partition is inactive",

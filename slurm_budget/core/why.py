@@ -8,6 +8,7 @@ caller says what was not read.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from slurm_budget.core import live, why_past, why_runs, why_waits
 from slurm_budget.core.holders import Clock
@@ -64,6 +65,8 @@ def _was(row: Past, wanted: jobids.JobId) -> bool:
 def _live(wanted: jobids.JobId, found: Sequence[Job], known: Known, clock: Clock) -> Answer:
     """Of a task that has split off, that one; of an array, the first that still waits."""
     job = min(found, key=lambda job: ("[" in job.label, job.id) if wanted.array else _waits(job))
+    if wanted.het is not None:
+        job = replace(job, label=f"{wanted.base}+{wanted.het}")
     if job.pending:
         sentences = why_waits.sentences(job, known, clock)
     elif job.running:
@@ -101,9 +104,9 @@ def _protected(job: Job, known: Known) -> int | None:
 def _array(wanted: jobids.JobId, found: Sequence[Job], shown: Job) -> str:
     runs = sum(not job.pending for job in found)
     waits = sum(job.tasks for job in found if job.pending)
-    word = "task" if runs == 1 else "tasks"
+    word = "task runs" if runs == 1 else "tasks run"
     return (
-        f"Of array {wanted.base}, {runs} {word} run and {waits} wait; below is {shown.label}"
+        f"Of array {wanted.base}, {runs} {word} and {waits} wait; below is {shown.label}"
         f" (ask for one task as {wanted.base}_N)."
     )
 

@@ -22,7 +22,7 @@ def sentences(job: Job, known: Known, clock: Clock) -> list[str]:
     out.append(class_sentence(job))
     until = live.protected_until(job, known.policy)
     if live.class_of(job) != "funded":
-        return [*out, _preemptible(job, known, clock)]
+        return [*out, _preemptible(job, known, clock), *_going(job, known, clock)]
     if until > known.now:
         return [
             *out,
@@ -69,24 +69,29 @@ def _yields(job: Job, known: Known, clock: Clock) -> list[str]:
         return ["It is interactive, so it cannot be requeued and is left to its end."]
     if not job.requeue:
         return ["It cannot be requeued (--no-requeue), so it is left to its end."]
-    for intent in known.intents or ():
-        if intent.open and intent.job_id == job.id and intent.run_start == job.start:
-            return [_going(intent, clock)]
-    if known.outlook is None:
-        return []
+    going = _going(job, known, clock)
+    if going or known.outlook is None:
+        return going
     if known.outlook.paused:
         return [f"The sweeper is paused ({known.outlook.paused}), so nothing is requeued."]
-    if job.id in known.outlook.going:
-        return [
-            "The next sweep would warn it and, after its grace, requeue it:"
-            f" {known.outlook.going[job.id]}."
-        ]
     if job.id in known.outlook.left:
         return [f"The sweeper leaves it for now: {known.outlook.left[job.id]}."]
     return ["The next sweep would leave it alone: nobody who is owed GPUs needs these."]
 
 
-def _going(intent: Intent, clock: Clock) -> str:
+def _going(job: Job, known: Known, clock: Clock) -> list[str]:
+    """That it makes way, and why; empty where it does not, as far as is known."""
+    for intent in known.intents or ():
+        if intent.open and intent.job_id == job.id and intent.run_start == job.start:
+            return [_warned(intent, clock)]
+    found = known.outlook
+    if found is None or found.paused or job.id not in found.going:
+        return []
+    why = found.going[job.id]
+    return [f"The next sweep would warn it and, after its grace, requeue it: {why}."]
+
+
+def _warned(intent: Intent, clock: Clock) -> str:
     if intent.step == "planned":
         return f"The sweeper is about to warn and requeue it: {intent.reason}."
     when = "now" if intent.grace_until is None else f"from {clock(intent.grace_until)} on"

@@ -75,9 +75,10 @@ def _sweeper(job: Job, known: Known, clock: Clock) -> list[str]:
     going = [i for i in known.intents or () if i.open and i.for_job == job.id]
     if going:
         last = max((i.grace_until or known.now) for i in going)
+        verbs = ("makes", "is") if len(going) == 1 else ("make", "are")
         return [
-            f"{_named([i.job_id for i in going])} make way for it, and are requeued from"
-            f" {clock(last)} on."
+            f"{_named([i.job_id for i in going])} {verbs[0]} way for it, and {verbs[1]} requeued"
+            f" from {clock(last)} on."
         ]
     if known.outlook is None:
         return []

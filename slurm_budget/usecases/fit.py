@@ -56,7 +56,7 @@ def would_fit(
     sentences = [
         *fit.said(verdict.messages),
         fit.where(answer, funded, yielding, policy),
-        *filter(None, [fit.ahead(jobs, parts, funded)]),
+        *filter(None, [fit.ahead(jobs, parts)]),
     ]
     starts = answer if isinstance(answer, Choice) else None
     found = Fit(

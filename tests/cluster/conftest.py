@@ -58,6 +58,11 @@ def site(playground: Playground, request: pytest.FixtureRequest) -> Iterator[Pla
     """
     began = int(time.time())
     yield playground
+    tidy(playground)
+
+
+def tidy(playground: Playground) -> None:
+    """Daemons up and no job left."""
     for daemon in ("mariadb", "slurmdbd", "slurmctld"):
         playground.cluster("start", daemon)
     playground.wait("slurmctld", lambda: "UP" in playground.slurm("scontrol", "ping", code=None))
