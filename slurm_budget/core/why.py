@@ -35,7 +35,7 @@ _STATES = {
 def answer(asked: str, known: Known, clock: Clock) -> Answer:
     """The answer for a job id as it was typed: 123, 123_4, 123+1. BadInput where it is no id."""
     wanted = jobids.parse(asked)
-    found = [job for job in known.jobs if _is(job, wanted)]
+    found = [job for job in known.jobs or () if _is(job, wanted)]
     if found:
         return _live(wanted, found, known, clock)
     rows = [row for row in known.past or () if _was(row, wanted)]
@@ -113,7 +113,9 @@ def _array(wanted: jobids.JobId, found: Sequence[Job], shown: Job) -> str:
 
 def _unknown(asked: str, known: Known) -> Answer:
     where = "The queue does not show it"
+    if known.jobs is None:
+        where = "The queue could not be read"
     if known.past is not None:
-        where += f", nor does the accounting of the last {known.past_days} days"
+        where += f", and the accounting of the last {known.past_days} days does not have it"
     hint = "Jobs of others may be hidden from you, and ids are given anew after a while."
     return Answer(asked, "UNKNOWN", (f"Job {asked} is unknown. {where}.", hint))

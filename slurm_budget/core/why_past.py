@@ -26,7 +26,7 @@ def answer(rows: Sequence[Past], known: Known, clock: Clock) -> Answer:
     """For a job of which the queue knows nothing any more; `rows` oldest first, at least one."""
     last = rows[-1]
     mine = [row for row in rows if row.id == last.id]
-    out = [_ended(last, clock)]
+    out = [_ended(last, known, clock)]
     tasks = {row.id: row.state for row in rows}
     if len(tasks) > 1:
         counts = ", ".join(f"{n} {state}" for state, n in Counter(tasks.values()).most_common())
@@ -44,9 +44,11 @@ def _over(row: Past) -> bool:
     return row.state not in ("REQUEUED", "PREEMPTED")
 
 
-def _ended(row: Past, clock: Clock) -> str:
+def _ended(row: Past, known: Known, clock: Clock) -> str:
     who = f"Job {row.label} of {row.user} in {row.account}"
     if row.state in ("RUNNING", "PENDING", "SUSPENDED"):
+        if known.jobs is None:
+            return f"{who} is {row.state} by the accounting; the queue could not be read."
         return (
             f"{who} is {row.state} by the accounting, but the queue does not show it: either it is"
             " hidden from you, or its end was never recorded (`sacctmgr show runawayjobs`)."

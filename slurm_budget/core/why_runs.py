@@ -6,6 +6,7 @@ from slurm_budget.core.marker import WHY, parse
 from slurm_budget.state.answers import Known
 from slurm_budget.state.intent import Intent
 from slurm_budget.state.jobs import Job
+from slurm_budget.state.sweep import SweepPolicy
 from slurm_budget.text.durations import spoken
 
 
@@ -19,7 +20,7 @@ def sentences(job: Job, known: Known, clock: Clock) -> list[str]:
     ]
     if not job.gpu_total:
         return [*out, "It has no GPU, so budgets and the sweeper leave it alone."]
-    out.append(class_sentence(job))
+    out.append(class_sentence(job, known.policy))
     until = live.protected_until(job, known.policy)
     if live.class_of(job) != "funded":
         return [*out, _preemptible(job, known, clock), *_going(job, known, clock)]
@@ -36,9 +37,11 @@ def sentences(job: Job, known: Known, clock: Clock) -> list[str]:
     return [*out, *_yields(job, known, clock)]
 
 
-def class_sentence(job: Job) -> str:
+def class_sentence(job: Job, policy: SweepPolicy) -> str:
     """The class and the hook's or the sweep's reason for it."""
     mark, class_ = parse(job.admin_comment), live.class_of(job)
+    if class_ != "funded" and job.qos != policy.preemptible_qos:
+        return f"It is neither funded nor preemptible: its QOS {job.qos or '(none)'} is not ours."
     if mark is None:
         return f"It is {class_} by its QOS {job.qos}; the submit hook has written nothing on it."
     if mark.class_ != class_:
@@ -49,7 +52,7 @@ def class_sentence(job: Job) -> str:
 
 def _preemptible(job: Job, known: Known, clock: Clock) -> str:
     if job.qos != known.policy.preemptible_qos:
-        return f"Its QOS {job.qos} is not ours, so what may preempt it is the site's own setting."
+        return "What may preempt it is the site's own setting."
     frees = (job.start or known.now) + known.policy.exempt
     deed = "requeues" if job.requeue and job.batch else "cancels (it cannot be requeued)"
     if frees > known.now:

@@ -33,9 +33,8 @@ def sentences(job: Job, known: Known, clock: Clock) -> list[str]:
     out.append(_reason(job))
     if job.gpu_total and job.reason in WAITS_FOR_GPUS:
         if known.nodes is not None:
-            found = holders.holders(
-                known.jobs, known.nodes, job.partitions, known.policy, known.now
-            )
+            queue = known.jobs or ()
+            found = holders.holders(queue, known.nodes, job.partitions, known.policy, known.now)
             out.append(holders.sentence(found, job.partitions, known.now, clock))
         out += _sweeper(job, known, clock)
     return out
@@ -45,8 +44,10 @@ def _class(job: Job, known: Known) -> list[str]:
     mark = parse(job.admin_comment)
     if live.class_of(job) == "funded":
         protected = spoken(live.min_runtime(job, known.policy))
-        return [f"{class_sentence(job)[:-1]}; once it starts, it is protected for {protected}."]
-    out = [class_sentence(job)]
+        return [
+            f"{class_sentence(job, known.policy)[:-1]}; once it starts, it is protected for {protected}."
+        ]
+    out = [class_sentence(job, known.policy)]
     if mark is not None and mark.asked == "funded" and mark.why in SHORT_OF_BUDGET:
         said = why_budget.sentence(job, known.facts, known.policy, known.now)
         out += [said] if said else []

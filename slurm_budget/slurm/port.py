@@ -103,15 +103,12 @@ class CommandSlurm:
     def accounts_of(self, cluster: str, user: str) -> list[str]:
         """The accounts that a user may charge, the default one first."""
         reply = self.commands.run(
-            "sacctmgr", "-nP", "show", "assoc", "where", f"cluster={cluster}", f"user={user}",
-            "format=account,defaultqos",
+            "sacctmgr", "-nP", "show", "user", "withassoc", "where", f"name={user}",
+            f"cluster={cluster}", "format=account,defaultaccount",
         )  # fmt: skip
-        names = [line.partition("|")[0].strip() for line in checked(reply).splitlines()]
-        default = self.commands.run(
-            "sacctmgr", "-nP", "show", "user", user, "format=defaultaccount"
-        )
-        first = checked(default).strip()
-        return sorted(set(names), key=lambda name: (name != first, name))
+        rows = {tuple(line.strip().split("|")) for line in checked(reply).splitlines()}
+        found = [(row[0], row[1]) for row in rows if len(row) == 2]
+        return [name for name, first in sorted(found, key=lambda row: (row[0] != row[1], row[0]))]
 
     def past(self, job: str, since: int, until: int) -> list[Past]:
         """What the accounting has of one job between two epoch seconds."""

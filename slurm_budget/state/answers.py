@@ -60,7 +60,7 @@ class Known:
 
     now: int
     policy: SweepPolicy
-    jobs: Sequence[Job]
+    jobs: Sequence[Job] | None
     nodes: Sequence[Node] | None = None
     past: Sequence[Past] | None = None
     facts: Snapshot | None = None

@@ -39,7 +39,7 @@ def explain(
     known = Known(
         now=now,
         policy=sweep_policy(settings),
-        jobs=sight.jobs or [],
+        jobs=sight.jobs,
         nodes=sight.nodes,
         past=rows,
         facts=sight.facts,

@@ -200,7 +200,10 @@ def test_what_has_ended(row: object, words: str) -> None:
 
 def test_unknown_is_not_said_of_what_was_not_read() -> None:
     assert answer("7", known(job(1)), clock).state == "UNKNOWN"
-    assert "nor does the accounting of the last 30 days" in said(7, known())
+    assert "and the accounting of the last 30 days does not have it" in said(7, known())
+    blind = known(jobs=None, past=[past(1, "RUNNING", end=None)])
+    assert "is RUNNING by the accounting; the queue could not be read" in said(1, blind)
+    assert "The queue could not be read" in said(7, blind)
     assert "accounting" not in said(7, known(past=None))
     with pytest.raises(BadInput):
         answer("seven", known(), clock)
