@@ -31,6 +31,5 @@ def balance(ctx: Context, account: str | None, as_json: bool) -> None:
     for number, one in enumerate(found):
         if number:
             click.echo()
-        for line in rules.sentences(one, ctx.now, lambda at: words.near(at, ctx.now)):
-            click.echo(line)
+        words.say(rules.sentences(one, ctx.now, lambda at: words.near(at, ctx.now)))
     words.say_unread(unread)

@@ -57,6 +57,5 @@ def fit(
 
         click.echo(fit_json(found, ctx.now, unread))
         return
-    for sentence in found.sentences:
-        click.echo(sentence)
+    words.say(found.sentences)
     words.say_unread(unread)

@@ -30,7 +30,6 @@ def why(ctx: Context, job: str, as_json: bool) -> int | None:
 
         click.echo(why_json(answer, ctx.now, unread))
     else:
-        for sentence in answer.sentences:
-            click.echo(sentence)
+        words.say(answer.sentences)
         words.say_unread(unread)
     return int(Exit.FAILED) if answer.state == "UNKNOWN" else None

@@ -1,11 +1,13 @@
 """What people type for moments, and how moments are shown to them."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import click
 
 from slurm_budget.errors import BadInput
 from slurm_budget.text import durations
+from slurm_budget.text.printable import printable
 
 
 def moment(text: str, now: int) -> int:
@@ -45,6 +47,12 @@ def near(at: int, now: int) -> str:
 def clock(at: int) -> str:
     """An epoch second as the time of day, for views that show today."""
     return datetime.fromtimestamp(at, UTC).astimezone().strftime("%H:%M:%S")
+
+
+def say(sentences: Iterable[str]) -> None:
+    """A line each; what a terminal would obey in the text of others is shown as `?`."""
+    for sentence in sentences:
+        click.echo(printable(sentence))
 
 
 def say_unread(unread: list[str]) -> None:

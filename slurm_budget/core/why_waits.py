@@ -43,10 +43,9 @@ def sentences(job: Job, known: Known, clock: Clock) -> list[str]:
 def _class(job: Job, known: Known) -> list[str]:
     mark = parse(job.admin_comment)
     if live.class_of(job) == "funded":
+        funded = class_sentence(job, known.policy).removesuffix(".")
         protected = spoken(live.min_runtime(job, known.policy))
-        return [
-            f"{class_sentence(job, known.policy)[:-1]}; once it starts, it is protected for {protected}."
-        ]
+        return [f"{funded}; once it starts, it is protected for {protected}."]
     out = [class_sentence(job, known.policy)]
     if mark is not None and mark.asked == "funded" and mark.why in SHORT_OF_BUDGET:
         said = why_budget.sentence(job, known.facts, known.policy, known.now)
