@@ -8,9 +8,10 @@ Situations, all of jobs that Slurm really has:
              priority; preemptible; held by its user; held by an admin; for another job; for a time;
              at a limit of its QOS; at a limit of its association; for a node that is drained;
              without budget; larger than its budget; as part of a het job
-    was      requeued by the sweeper for somebody; requeued by its user; preempted by Slurm
-    ended    completed; failed; cancelled while it ran; cancelled before it started
+    was      requeued by the sweeper for somebody
     is       unknown; no job id
+
+test_why_past.py has what ended or was stopped otherwise.
 
 Untested: interactive jobs, reservations, federations.
 """
@@ -22,17 +23,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from asking import minimum, why
 from conftest import tidy
 from playground import Playground
 from prometheus_client.parser import text_string_to_metric_families
 from story import ANA, BEN, CLEO
 
-FUNDED, QOS = "--qos=funded", "funded-robotics"
+QOS = "funded-robotics"
 Jobs = dict[str, int]
-
-
-def minimum(text: str) -> tuple[str, str]:
-    return FUNDED, f"--comment=min-runtime={text}"
 
 
 @pytest.fixture(scope="module")
@@ -40,33 +38,42 @@ def busy(playground: Playground) -> Iterator[tuple[Playground, Jobs]]:
     """A full cluster: two nodes protected, one past its protection, one shared by small runs."""
     site = playground
     tidy(site)
+    limits = [("sacctmgr", "-i", "modify", *of, "set") for of in (("user", CLEO), ("qos", QOS))]
+    try:
+        for limit in limits:
+            site.slurm(*limit, "grpjobs=0")
+        yield site, fill(site)
+    finally:
+        site.slurm("scontrol", "update", "nodename=n4", "state=resume", code=None)
+        for limit in limits:
+            site.slurm(*limit, "grpjobs=-1")
+        tidy(site)
+        site.sbudget("sweep")
+
+
+def fill(site: Playground) -> Jobs:
+    """The jobs by what they are for, when Slurm has told its reasons."""
     site.sbudget("sweep")
-    quiet = site.site / "quiet.toml"
-    quiet.write_text(site.config.read_text().replace("[sweep]", '[sweep]\nrequeue = "never"'))
 
     def sbatch(user: str, *options: str) -> int:
         return site.sbatch(user, *options, command="sleep 300")[0]
 
-    limits = [("sacctmgr", "-i", "modify", *of, "set") for of in (("user", CLEO), ("qos", QOS))]
-    for limit in limits:
-        site.slurm(*limit, "grpjobs=0")
-    jobs = {
+    runs = {
         "protected": sbatch(ANA, "-N2", "--gres=gpu:8", *minimum("5min")),
         "past": sbatch(ANA, "--gres=gpu:8", *minimum("1s")),
-        "final": sbatch(ANA, "--gres=gpu:6", *minimum("2min"), "--no-requeue", "--time=2"),
+        "final": sbatch(ANA, "--gres=gpu:6", *minimum("5min"), "--no-requeue", "--time=5"),
         "array": sbatch(ANA, "--gres=gpu:1", "--array=0-1"),
         "cpu": sbatch(ANA, "-c1"),
     }
-    running = [*(jobs[name] for name in ("protected", "past", "final", "cpu")), jobs["array"]]
-    site.wait("the cluster is full", lambda: all(site.state(j) == "RUNNING" for j in running))
-    site.wait("a protection is over", lambda: "protection ended" in why(site, jobs["past"]))
-    jobs |= {
+    site.wait("a full cluster", lambda: all(site.state(j) == "RUNNING" for j in runs.values()))
+    site.wait("a protection is over", lambda: "protection ended" in why(site, runs["past"]))
+    waits = {
         "owed": sbatch(BEN, "--gres=gpu:8", *minimum("10s")),
         "whole": sbatch(BEN, "-N4", "--gres=gpu:8", *minimum("10s"), "--nice=1000"),
         "free": sbatch(BEN, "--gres=gpu:8"),
         "held": sbatch(ANA, "--gres=gpu:1", "--hold"),
         "frozen": sbatch(ANA, "--gres=gpu:1"),
-        "after": sbatch(ANA, "--gres=gpu:1", f"--dependency=afterok:{running[0]}"),
+        "after": sbatch(ANA, "--gres=gpu:1", f"--dependency=afterok:{runs['protected']}"),
         "later": sbatch(ANA, "--gres=gpu:1", "--begin=now+1hour"),
         "qos": sbatch(CLEO, "--gres=gpu:8", *minimum("20s")),
         "assoc": sbatch(CLEO, "--gres=gpu:1"),
@@ -74,37 +81,18 @@ def busy(playground: Playground) -> Iterator[tuple[Playground, Jobs]]:
         "never": sbatch(CLEO, "--gres=gpu:8", *minimum("2min")),
         "het": sbatch(ANA, "--hold", "--gres=gpu:1", ":", "--gres=gpu:2"),
     }
-    site.slurm("scontrol", "hold", str(jobs["frozen"]))
+    site.slurm("scontrol", "hold", str(waits["frozen"]))
     site.slurm("scontrol", "update", "nodename=n4", "state=drain", "reason=test")
-    node = node_of(site, jobs["past"])
-    jobs["node"] = sbatch(ANA, "--gres=gpu:1", "--nodelist=n4")
-    waits = [job for name, job in jobs.items() if name not in ("protected", "past", "final", "cpu")]
+    waits["node"] = sbatch(ANA, "--gres=gpu:1", "--nodelist=n4")
     site.wait(
-        "Slurm has its reasons",
-        lambda: all(
-            site.job(job)["Reason"] not in ("None", "")
-            for job in waits
-            if site.state(job) == "PENDING"
-        ),
+        "Slurm's reasons",
+        lambda: all(site.job(j)["Reason"] not in ("None", "") for j in waits.values()),
     )
-    # so that the ledger knows who has used what; nothing is requeued by it
+    # so that the ledger knows who has used what; nothing is requeued by this sweep
+    quiet = site.site / "quiet.toml"
+    quiet.write_text(site.config.read_text().replace("[sweep]", '[sweep]\nrequeue = "never"'))
     site.sbudget("sweep", env={"SBUDGET_CONFIG": str(quiet)})
-    try:
-        yield site, jobs | {"past_node": int(node[1:])}
-    finally:
-        site.slurm("scontrol", "update", "nodename=n4", "state=resume")
-        for limit in limits:
-            site.slurm(*limit, "grpjobs=-1")
-        tidy(site)
-        site.sbudget("sweep")
-
-
-def node_of(site: Playground, job: int) -> str:
-    return site.job(job)["NodeList"]
-
-
-def why(site: Playground, job: int | str, code: int = 0) -> str:
-    return site.sbudget("why", str(job), code=code).out
+    return runs | waits
 
 
 SITUATIONS = {
@@ -182,7 +170,7 @@ def test_a_researcher_without_the_ledger_gets_answers_and_is_told_what_is_missin
     assert "(not read: ledger: this user may not read it" in said
     assert "next sweep" not in said
     said = as_researcher(site, CLEO, "balance")
-    assert re.search(r"robotics: 0\.\d+ of 0\.166 GPU-hours are left for new jobs", said)
+    assert re.search(r"robotics: [0-9.]+ of 0\.166 GPU-hours are left for new jobs", said)
     said = as_researcher(site, ANA, "fit", "8x10s")
     assert "Funded; protected for 10 s from vision's budget" in said
     assert "It would wait: it needs 1 node x 8 GPUs" in said
@@ -204,7 +192,8 @@ def test_balance_says_what_runs_and_what_comes_back(busy: tuple[Playground, Jobs
 def test_fit_says_where_and_who_would_make_way(busy: tuple[Playground, Jobs]) -> None:
     site, jobs = busy
     said = site.sbudget("fit", "8x10s", "-A", "language", "--user", BEN).out
-    assert f"It would start on n{jobs['past_node']} after the sweeper has requeued" in said
+    node = site.job(jobs["past"])["NodeList"]
+    assert f"It would start on {node} after the sweeper has requeued" in said
     assert f"(job {jobs['past']})" in said
     said = site.sbudget("fit", "2x8x8h", "-A", "vision").out
     assert "it will never be funded so" in said

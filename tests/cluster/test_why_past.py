@@ -5,9 +5,9 @@ was      requeued by its user; preempted by Slurm
 waits    held until its budget allows it
 """
 
+from asking import minimum, why
 from playground import Playground
 from story import ANA, CLEO
-from test_why import minimum, why
 
 
 def test_what_became_of_jobs(site: Playground) -> None:
