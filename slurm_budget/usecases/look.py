@@ -44,8 +44,8 @@ def published(settings: Settings) -> Snapshot:
 
 @dataclass(slots=True)
 class Sight:
-    """`unread` says, in sentences, what could not be read; `failed` holds the errors behind them,
-    by source: slurm, snapshot, ledger."""
+    """`failed` holds what could not be read, by source: slurm, snapshot, ledger, accounting;
+    `unread` says it in sentences."""
 
     now: int
     jobs: list[Job] | None = None
@@ -85,9 +85,10 @@ def look(
     sight.ledger = sight.attempt("ledger", open_ledger)
     if deeply and sight.ledger is not None:
         _deeply(sight, slurm, sight.ledger, settings)
-    if sight.jobs is None and "slurm" not in sight.failed:
+    if sight.jobs is None:
+        # also where the whole view failed: slurmdbd may be down and the queue there
         sight.jobs = sight.attempt("slurm", slurm.jobs)
-        if nodes:
+        if nodes and sight.jobs is not None:
             sight.nodes = sight.attempt("slurm", slurm.nodes)
     return sight
 

@@ -55,9 +55,10 @@ def _past(slurm: "CommandSlurm", job: str, now: int) -> list[Past]:
 
 
 def _intents(sight: Sight) -> list[Intent] | None:
-    ledger, cluster = sight.ledger, sight.world.cluster if sight.world else None
-    if ledger is None or cluster is None:
+    ledger, seen = sight.ledger, sight.world or sight.facts
+    if ledger is None or seen is None:
         return None
+    cluster = seen.cluster
     return sight.attempt(
         "ledger", lambda: ledger.intents_since(cluster, sight.now - PAST_DAYS * 86400)
     )

@@ -7,6 +7,7 @@ import pytest
 
 from slurm_budget.errors import BadInput, LeaseLost
 from slurm_budget.ledger.store import Brake, Ledger, Sweep
+from slurm_budget.ledger.sweeping import Totals
 from slurm_budget.state.intent import Intent
 from slurm_budget.state.lease import Lease
 from slurm_budget.state.session import Notice
@@ -87,6 +88,17 @@ def test_intents_that_were_touched_since(ledger: Ledger) -> None:
     ledger.advance_intent(ledger.open_intents("main")[0].id, "requeued", 30)
     assert [one.job_id for one in ledger.intents_touched_since("main", 20)] == [1]
     assert [one.job_id for one in ledger.intents_touched_since("main", 10)] == [1, 2]
+
+
+def test_totals_count_what_was_sent_once(ledger: Ledger) -> None:
+    assert ledger.totals("main") == Totals(0, {}, {})
+    done, left, _ = (intent(ledger, job) for job in (1, 2, 3))
+    for step in ("signalled", "requeued", "done"):
+        ledger.advance_intent(done, step, 20)  # type: ignore[arg-type]
+    ledger.advance_intent(left, "left", 20)
+    ledger.record_sweep("main", 5, "x", 0.25)
+    ledger.record_sweep("other", 5, "x", 0.25)
+    assert ledger.totals("main") == Totals(1, {"vision": 1}, {"vision": 4})
 
 
 def test_sweeps_and_brake(ledger: Ledger) -> None:
