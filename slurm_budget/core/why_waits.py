@@ -31,6 +31,8 @@ def sentences(job: Job, known: Known, clock: Clock) -> list[str]:
     else:
         out += _class(job, known)
     out.append(_reason(job))
+    if job.expected is not None and job.expected > known.now:
+        out.append(_when(job.reason, clock(job.expected)))
     if job.gpu_total and job.reason in WAITS_FOR_GPUS:
         if known.nodes is not None:
             queue = known.jobs or ()
@@ -66,6 +68,15 @@ def _reason(job: Job) -> str:
     elif word == "BeginTime" and job.restarts:
         told = "it was requeued, and Slurm lets it start again after about two minutes"
     return f"Slurm's reason is {word}: {told}." if told else f"Slurm's reason is {word}."
+
+
+def _when(reason: str, expected: str) -> str:
+    if reason == "BeginTime":
+        return f"It may start from {expected} on."
+    return (
+        f"Slurm expects it to start by {expected}, if all that runs takes its whole time limit; that"
+        " may change."
+    )
 
 
 def _sweeper(job: Job, known: Known, clock: Clock) -> list[str]:

@@ -124,6 +124,7 @@ def job(row: Mapping[str, str]) -> Job:
         per_task=sum(tres.gpus(_text(row["tres-per-task"])).values()) or None,
         cpus=int(_text(row["NumCPUs"]) or 0),
         exclusive=row["OverSubscribe"].strip().upper() in ("NO", "EXCLUSIVE"),
+        expected=moment(row["StartTime"]) if state == "PENDING" else None,
     )
 
 

@@ -53,6 +53,8 @@ class Job:
     exclusive: bool = False
     max_nodes: int | None = None
     per_task: int | None = None
+    expected: int | None = None
+    """When Slurm expects a pending job to start, as far as it has planned."""
 
     @property
     def gpu_total(self) -> int:

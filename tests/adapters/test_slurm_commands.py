@@ -49,6 +49,7 @@ def test_squeue_reads_running_and_waiting_jobs() -> None:
     assert (run.start, run.time_limit, run.requeue, run.reason) == (1795975423, 604800, True, "")
     assert (array.tasks, array.at_once, array.partitions) == (9, 2, ("gpu", "big"))
     assert (array.start, array.nodes, array.time_limit) == (None, (), None)
+    assert (run.expected, array.expected) == (None, 1796580223)
     assert (array.exclusive, array.features, array.per_node) == (True, "a&b", 4)
     assert (array.per_task, run.per_task) == (2, None)
     assert array.admin_comment == 'JS1:x|"y"\nsecond line'

@@ -145,6 +145,13 @@ def test_a_job_without_budget_is_told_whose_and_when_more_is_back() -> None:
     assert "held until the budget allows it to be funded" in said(9, held)
 
 
+def test_when_slurm_expects_it_to_start() -> None:
+    assert "to start by T+600" in said(9, known(job(9, expected=NOW + 600)))
+    assert "expects" not in said(9, known(job(9, expected=NOW - 600))), "that plan is stale"
+    later = known(job(9, expected=NOW + 600, reason="BeginTime"))
+    assert "It may start from T+600 on." in said(9, later)
+
+
 def test_a_class_that_the_user_changed_is_told_so() -> None:
     assert "its QOS was changed to funded-vision after" in said(
         9, known(preemptible(9, "asked", qos="funded-vision"))
