@@ -74,8 +74,8 @@ def _when(reason: str, expected: str) -> str:
     if reason == "BeginTime":
         return f"It may start from {expected} on."
     return (
-        f"Slurm expects it to start by {expected}, if all that runs takes its whole time limit; that"
-        " may change."
+        f"Slurm expects it to start by {expected}, if all that runs takes its whole time limit;"
+        " that may change."
     )
 
 

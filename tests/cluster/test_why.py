@@ -122,7 +122,7 @@ SITUATIONS = {
     "held by an admin": ("{frozen}", "Slurm's reason is JobHeldAdmin: an administrator holds it"),
     "depends": ("{after}", "Slurm's reason is Dependency: a job that it depends on", "{protected}"),
     "begins later": (
-        "{later}", "Slurm's reason is BeginTime: it may not start before the time", "may start from",
+        "{later}", "Slurm's reason is BeginTime: it may not start before", "It may start from",
     ),
     "limit of its QOS": (
         "{qos}", "Slurm's reason is QOSGrpJobsLimit: a limit of its QOS is reached: jobs",
