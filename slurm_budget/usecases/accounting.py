@@ -4,16 +4,21 @@ What is read is read again from `overlap` before the last time, since slurmdbd m
 is there already changes nothing.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from slurm_budget.core.standing import Sums
 from slurm_budget.core.window import Window
-from slurm_budget.ledger.store import Ledger, Recorded
 from slurm_budget.settings import Settings
 from slurm_budget.slurm.rows import BadRow
 from slurm_budget.slurm.sacct import good
 from slurm_budget.state.jobs import Run
+
+if TYPE_CHECKING:  # answers without the ledger must not wait for the database code
+    from slurm_budget.ledger.store import Ledger, Recorded
 
 Source = Callable[[int, int], Iterator[Run | BadRow]]
 """Runs of the cluster that were there between two epoch seconds."""
@@ -75,6 +80,8 @@ def catch_up(
     and the last SHORT seconds of it each time. A long gap is read in chunks, each of them kept, so
     that an interruption loses one chunk.
     """
+    from slurm_budget.ledger.store import Recorded
+
     last = ledger.cursor(cluster)
     if last is not None and last // 3600 == now // 3600:
         overlap = min(overlap, SHORT)
@@ -115,6 +122,8 @@ def rebuild(
     Runs stay (the accounting may have forgotten what the ledger knows); where the accounting says
     otherwise, corrections are added. A sound ledger has no changed figure afterwards.
     """
+    from slurm_budget.ledger.store import Recorded
+
     before = sums_now(ledger, cluster, settings, now)
     total = Recorded()
     bad: list[BadRow] = []
