@@ -25,11 +25,11 @@ def sentences(job: Job, known: Known, clock: Clock) -> list[str]:
     if live.class_of(job) != "funded":
         return [*out, _preemptible(job, known, clock), *_going(job, known, clock)]
     if until > known.now:
-        return [
-            *out,
-            f"It is protected until {clock(until)}, {spoken(until - known.now)} more; after that it"
-            " goes on for as long as nobody is owed its GPUs.",
-        ]
+        then = "goes on for as long as nobody is owed its GPUs"
+        if not (job.batch and job.requeue):
+            then = "is left to its end all the same, since it cannot be requeued"
+        protected = f"It is protected until {clock(until)}, {spoken(until - known.now)} more"
+        return [*out, f"{protected}; after that it {then}."]
     out.append(
         f"Its protection ended at {clock(until)}, {spoken(known.now - until)} ago; it goes on for"
         " as long as nobody is owed its GPUs."

@@ -112,7 +112,7 @@ SITUATIONS = {
         "{past}", "Its protection ended", "The next sweep would warn it and, after its grace,",
         "language is owed 8 GPUs for job {owed}",
     ),
-    "cannot be requeued": ("{final}", "is protected until"),
+    "cannot be requeued": ("{final}", "is protected until", "since it cannot be requeued"),
     "runs preemptible in an array": (
         "{array}_0", "Job {array}_0 of", "It is preemptible: nothing was asked for", "no budget",
         "requeue it: node n4 is draining",

@@ -74,6 +74,7 @@ def test_a_warned_run_says_when_and_for_whom() -> None:
     [({"batch": False}, "It is interactive"), ({"requeue": False}, "(--no-requeue)")],
 )
 def test_what_cannot_be_requeued_is_left_to_its_end(given_: dict[str, bool], words: str) -> None:
+    assert "left to its end all the same" in said(1, known(run(1, 60, **given_)))
     assert words in said(1, known(run(1, 7200, **given_)))
 
 
