@@ -15,8 +15,8 @@ def why(ctx: Context, job: str, as_json: bool) -> int | None:
     """Why a job waits, runs on, was requeued or ended, in plain sentences.
 
     JOBID as squeue shows it: 123, an array task 123_4, a part of a het job 123+1. Reads the queue,
-    the accounting and the published snapshot; whoever can read the ledger is also told what the
-    next sweep would do and who was requeued for whom. Exit code 1: the job is unknown.
+    the accounting, and the ledger; for those who cannot read that, what the last sweep published.
+    Exit code 1: the job is unknown.
     """
     from slurm_budget.cli import words
     from slurm_budget.usecases.why import explain

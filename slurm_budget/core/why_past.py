@@ -92,14 +92,15 @@ def _stopped(row: Past, known: Known, clock: Clock) -> str:
             f"{begin} was preempted by Slurm{when}{after}: a funded job needed the GPUs that it"
             " used as a preemptible one."
         )
-    if known.intents is None:
+    for intent in known.intents or ():
+        if (intent.job_id, intent.run_start) == (row.id, row.start) and _carried_out(intent.step):
+            return f"{begin} was requeued by the sweeper{when}{after}: {intent.reason}."
+    since, until = known.intents_cover or (0, known.now)
+    if known.intents is None or not since <= (row.end or 0) <= until:
         return (
             f"{begin} was requeued{when}{after}; whether by the sweeper, and for whom, stands in"
             " the ledger."
         )
-    for intent in known.intents:
-        if (intent.job_id, intent.run_start) == (row.id, row.start) and _carried_out(intent.step):
-            return f"{begin} was requeued by the sweeper{when}{after}: {intent.reason}."
     return (
         f"{begin} was requeued{when}{after} by hand (`scontrol requeue`) or by Slurm, not by the"
         " sweeper."

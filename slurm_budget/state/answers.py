@@ -55,7 +55,8 @@ class Known:
     """All that an answer about one job may use. None: it could not be read, which is not "none".
 
     `jobs` is the whole queue, `past` the accounting of this job, oldest first, `intents` those of
-    which it is the victim or the owed one.
+    which it is the victim or the owed one; with `intents_cover` they are known between these
+    two moments alone.
     """
 
     now: int
@@ -65,6 +66,7 @@ class Known:
     past: Sequence[Past] | None = None
     facts: Snapshot | None = None
     intents: Sequence[Intent] | None = None
+    intents_cover: tuple[int, int] | None = None
     outlook: Outlook | None = None
     past_days: int = 30
 

@@ -6,6 +6,7 @@ Nothing here writes.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from slurm_budget.core.snapshot import decode
@@ -15,6 +16,7 @@ from slurm_budget.state.jobs import Job, Node
 from slurm_budget.state.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from slurm_budget.core.told import Told
     from slurm_budget.ledger.store import Ledger
     from slurm_budget.slurm.port import CommandSlurm
     from slurm_budget.usecases.observe import World
@@ -40,6 +42,26 @@ def published(settings: Settings) -> Snapshot:
     except SbudgetError as bad:
         bad.where = str(path)
         raise
+
+
+def told_path(settings: Settings) -> Path:
+    """What a sweep tells everybody lies beside the snapshot."""
+    path = settings.snapshot.path
+    return path.with_name(path.name + ".told")
+
+
+def published_answers(settings: Settings, now: int) -> "Told":
+    """What the last sweep told. Raises SbudgetError where it is not there, or too old."""
+    from slurm_budget.core import told
+
+    path = told_path(settings)
+    try:
+        found = told.decode(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as bad:
+        raise SbudgetError(f"what it told cannot be read: {bad}", where=str(path)) from None
+    if now - found.observed_at > settings.snapshot.max_age:
+        raise SbudgetError(f"the last one was {now - found.observed_at} s ago", where=str(path))
+    return found
 
 
 @dataclass(slots=True)

@@ -1,19 +1,25 @@
 """The last half of a sweep: the snapshot for the hook."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from slurm_budget import files
-from slurm_budget.core import back, live
+from slurm_budget.core import back, live, told
 from slurm_budget.core.retag import Verdicts
 from slurm_budget.core.snapshot import encode
 from slurm_budget.core.weights import rate
 from slurm_budget.core.window import protected
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.settings import Settings
+from slurm_budget.state.answers import Outlook
 from slurm_budget.state.budget import BudgetTree
 from slurm_budget.state.snapshot import AccountFacts, Policy, Snapshot, UserFacts
 from slurm_budget.usecases.accounting import weights_of, window_of
+from slurm_budget.usecases.look import told_path
 from slurm_budget.usecases.observe import World
+
+TOLD_DAYS = 7
+"""How far back the requeues go that everybody is told of."""
 
 
 def snapshot(
@@ -65,6 +71,16 @@ def returns(world: World, verdicts: Verdicts, ledger: Ledger, settings: Settings
         if at is not None:
             out[name] = at
     return out
+
+
+def tell(settings: Settings, ledger: Ledger, world: World, outlook: Outlook) -> None:
+    """Write what everybody may know of this sweep, for those who cannot read the ledger. That a run
+    is protected is left out: the queue says it."""
+    left = {job: why for job, why in outlook.left.items() if not why.startswith("protected for ")}
+    since = world.now - TOLD_DAYS * 86400
+    intents = ledger.intents_since(world.cluster, since)
+    text = told.encode(since, world.now, intents, replace(outlook, left=left))
+    files.replace(told_path(settings), text)
 
 
 def charged_parts(

@@ -16,6 +16,7 @@ from slurm_budget.errors import LeaseLost
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.ports import JobPort
 from slurm_budget.settings import Settings
+from slurm_budget.state.answers import Outlook
 from slurm_budget.state.choose import Candidate, Choice, Leave
 from slurm_budget.state.sweep import Requeue, Retag, SweepPolicy
 from slurm_budget.usecases.accounting import Source
@@ -23,7 +24,7 @@ from slurm_budget.usecases.act import Acted, Actor
 from slurm_budget.usecases.fence import Fence
 from slurm_budget.usecases.observe import World, observe
 from slurm_budget.usecases.policy import hook_policy, sweep_policy
-from slurm_budget.usecases.publish import publish, returns, snapshot
+from slurm_budget.usecases.publish import publish, returns, snapshot, tell
 from slurm_budget.usecases.sessions import Told, warn
 
 
@@ -37,6 +38,15 @@ class Decision:
     left: list[Leave]
     demands: int
     notes: list[Leave] = field(default_factory=list)
+
+    def outlook(self, paused: str) -> Outlook:
+        """The same for answers about single jobs."""
+        return Outlook(
+            victims={c.job_id: tuple(run.job_id for run in c.victims) for c in self.choices},
+            going={requeue.job.id: requeue.reason for requeue in self.requeues},
+            left={leave.job_id: leave.reason for leave in self.left},
+            paused=paused,
+        )
 
 
 @dataclass(slots=True)
@@ -189,8 +199,9 @@ def sweep(
     resumed = 0 if brake is None else brake.at
     actor = Actor(slurm, ledger, policy, now, fence, resumed=resumed, between=between)
     out = Swept(world, decision, actor.acted, dry_run=dry_run, idle=fence.why)
-    if brake is not None and brake.paused and not out.idle:
-        out.idle = f"paused: {brake.reason} ({brake.author})"
+    paused = f"{brake.reason} ({brake.author})" if brake is not None and brake.paused else ""
+    if paused and not out.idle:
+        out.idle = f"paused: {paused}"
     if dry_run:
         return out
     if not out.idle:
@@ -206,6 +217,7 @@ def sweep(
     hook = hook_policy(settings, world.nodes, world.config, world.operators)
     back = returns(world, decision.verdicts, ledger, settings)
     publish(settings, snapshot(world, decision.verdicts, back, hook, now))
+    tell(settings, ledger, world, decision.outlook(paused))
     if fence.other is None:
         ledger.record_sweep(cluster, now, out.sentence(), time.monotonic() - started)
     return out

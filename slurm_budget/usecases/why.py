@@ -1,16 +1,17 @@
-"""Gathers what `sbudget why` answers from: queue, accounting, snapshot, and the ledger if it can be
-read."""
+"""Gathers what `sbudget why` answers from: queue, accounting, snapshot, and the ledger; where that
+cannot be read, what the last sweep told everybody."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from slurm_budget.core import why
 from slurm_budget.core.holders import Clock
 from slurm_budget.errors import SlurmUnreachable
 from slurm_budget.settings import Settings
-from slurm_budget.state.answers import Answer, Known, Outlook, Past
+from slurm_budget.state.answers import Answer, Known, Past
 from slurm_budget.state.intent import Intent
 from slurm_budget.text import jobids
-from slurm_budget.usecases.look import OpenLedger, Sight, look
+from slurm_budget.usecases.look import OpenLedger, Sight, look, published_answers
 from slurm_budget.usecases.policy import sweep_policy
 
 if TYPE_CHECKING:
@@ -44,9 +45,11 @@ def explain(
         past=rows,
         facts=sight.facts,
         intents=_intents(sight),
-        outlook=_outlook(sight),
+        outlook=sight.decision.outlook(sight.paused) if sight.decision else None,
         past_days=PAST_DAYS,
     )
+    if "ledger" in sight.failed:
+        known = _with_told(known, sight, settings)
     return why.answer(job, known, clock), sight.unread
 
 
@@ -58,19 +61,19 @@ def _intents(sight: Sight) -> list[Intent] | None:
     ledger, seen = sight.ledger, sight.world or sight.facts
     if ledger is None or seen is None:
         return None
-    cluster = seen.cluster
-    return sight.attempt(
-        "ledger", lambda: ledger.intents_since(cluster, sight.now - PAST_DAYS * 86400)
-    )
+    cluster, since = seen.cluster, sight.now - PAST_DAYS * 86400
+    return sight.attempt("ledger", lambda: ledger.intents_since(cluster, since))
 
 
-def _outlook(sight: Sight) -> Outlook | None:
-    found = sight.decision
+def _with_told(known: Known, sight: Sight, settings: Settings) -> Known:
+    """What the last sweep told everybody, for want of the ledger."""
+    found = sight.attempt("sweep", lambda: published_answers(settings, sight.now))
     if found is None:
-        return None
-    return Outlook(
-        victims={c.job_id: tuple(run.job_id for run in c.victims) for c in found.choices},
-        going={requeue.job.id: requeue.reason for requeue in found.requeues},
-        left={leave.job_id: leave.reason for leave in found.left},
-        paused=sight.paused,
+        return known
+    del sight.failed["ledger"]  # nothing of the answer is missing
+    return replace(
+        known,
+        intents=found.intents,
+        intents_cover=(found.since, found.observed_at),
+        outlook=found.outlook,
     )

@@ -16,7 +16,7 @@ from answers_world import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_budget.core import reasons
+from slurm_budget.core import reasons, told
 from slurm_budget.core.why import answer
 from slurm_budget.errors import BadInput
 from slurm_budget.slurm import history, sacct
@@ -187,6 +187,9 @@ def test_earlier_runs_say_why_they_were_stopped() -> None:
     )
     assert "not by the sweeper" in said(1, known(now_runs, past=rows, intents=[]))
     assert "stands in the ledger" in said(1, known(now_runs, past=rows))
+    for cover in ((NOW - 50, NOW), (0, NOW - 150)):
+        lately = known(now_runs, past=rows, intents=[], intents_cover=cover)
+        assert "stands in the ledger" in said(1, lately), "not known of that time"
     assert "preempted by Slurm at T-100" in said(1, known(now_runs, past=[past(1, "PREEMPTED")]))
 
 
@@ -215,6 +218,22 @@ def test_unknown_is_not_said_of_what_was_not_read() -> None:
     assert "accounting" not in said(7, known(past=None))
     with pytest.raises(BadInput):
         answer("seven", known(), clock)
+
+
+def test_what_a_sweep_tells_is_read_again() -> None:
+    outlook = Outlook({9: (1, 2)}, {1: "x"}, {3: "y"}, "paused")
+    every = [intent(1, "done"), intent(2, "signalled", for_job=None)]
+    found = told.decode(told.encode(5, NOW, every, outlook))
+    assert found == told.Told(5, NOW, tuple(every), outlook)
+    many = [intent(n, "done") for n in range(told.MOST_INTENTS + 5)]
+    cut = told.decode(told.encode(5, NOW, many, outlook))
+    assert (len(cut.intents), cut.since) == (told.MOST_INTENTS, many[0].created + 1)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"schema": "sbudget-told-2"}', "7"])
+def test_what_no_sweep_told_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="not what a sweep tells"):
+        told.decode(text)
 
 
 # -- ids -----------------------------------------------------------------------------------------
