@@ -38,7 +38,10 @@ def encode(since: int, observed_at: int, intents: Iterable[Intent], outlook: Out
         "since": since if len(last) == len(every) else last[0].created + 1,
         "observed_at": observed_at,
         "intents": [asdict(intent) for intent in last],
-        **asdict(outlook),
+        "victims": dict(outlook.victims),
+        "going": dict(outlook.going),
+        "left": dict(outlook.left),
+        "paused": outlook.paused,
     }
     return json.dumps(document, separators=(",", ":")) + "\n"
 
