@@ -54,6 +54,17 @@ CREATE TABLE leases (
     CONSTRAINT pk_leases PRIMARY KEY (cluster_id)
 )ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='which of several sidecars acts' COLLATE utf8mb4_bin;
 
+CREATE TABLE levels (
+    id BIGINT NOT NULL AUTO_INCREMENT,
+    cluster_id INTEGER NOT NULL,
+    at BIGINT NOT NULL,
+    account_id INTEGER,
+    type_id INTEGER NOT NULL,
+    gpus INTEGER NOT NULL,
+    CONSTRAINT pk_levels PRIMARY KEY (id)
+)ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='GPUs that an account''s funded jobs wait for; without account: that can be used. A row where a sweep saw another number than the one before' COLLATE utf8mb4_bin;
+CREATE INDEX ix_levels_cluster_id_at ON levels (cluster_id, at);
+
 CREATE TABLE meta (
     name VARCHAR(64) NOT NULL,
     value TEXT NOT NULL,
@@ -97,6 +108,8 @@ CREATE TABLE runs (
     counts_from BIGINT NOT NULL,
     counts_until BIGINT NOT NULL,
     charged_until BIGINT NOT NULL,
+    eligible_at BIGINT,
+    time_limit BIGINT,
     CONSTRAINT pk_runs PRIMARY KEY (id),
     CONSTRAINT uq_runs_cluster_id UNIQUE (cluster_id, job_id, start_at, revision)
 )ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='every start of every job; a correction is a row with the next revision' COLLATE utf8mb4_bin;

@@ -59,6 +59,18 @@ CREATE TABLE leases (
     CONSTRAINT pk_leases PRIMARY KEY (cluster_id)
 );
 
+-- GPUs that an account's funded jobs wait for; without account: that can be used. A row where a sweep saw another number than the one before
+CREATE TABLE levels (
+    id INTEGER NOT NULL,
+    cluster_id INTEGER NOT NULL,
+    at BIGINT NOT NULL,
+    account_id INTEGER,
+    type_id INTEGER NOT NULL,
+    gpus INTEGER NOT NULL,
+    CONSTRAINT pk_levels PRIMARY KEY (id)
+);
+CREATE INDEX ix_levels_cluster_id_at ON levels (cluster_id, at);
+
 -- whose database this is; the row write-lock is what writers queue at
 CREATE TABLE meta (
     name VARCHAR(64) NOT NULL,
@@ -106,6 +118,8 @@ CREATE TABLE runs (
     counts_from BIGINT NOT NULL,
     counts_until BIGINT NOT NULL,
     charged_until BIGINT NOT NULL,
+    eligible_at BIGINT,
+    time_limit BIGINT,
     CONSTRAINT pk_runs PRIMARY KEY (id),
     CONSTRAINT uq_runs_cluster_id UNIQUE (cluster_id, job_id, start_at, revision)
 );

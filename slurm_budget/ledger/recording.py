@@ -23,11 +23,12 @@ from slurm_budget.state.jobs import GpuCounts, Run
 KEY = ("cluster_id", "job_id", "start_at")
 FACTS = (
     *("end_at", "submit_at", "account_id", "user_id", "qos_id", "partition_id", "state_id"),
-    *("gpus_id", "num_nodes", "suspended", "funded", "min_runtime"),
+    *("gpus_id", "num_nodes", "suspended", "funded", "min_runtime", "eligible_at", "time_limit"),
 )
 _DERIVED = ("counts_from", "counts_until", "charged_until")
-_END, _SUSPENDED, _FUNDED, _MIN_RUNTIME = (
-    FACTS.index(name) for name in ("end_at", "suspended", "funded", "min_runtime")
+_END, _SUSPENDED, _FUNDED, _MIN_RUNTIME, _ELIGIBLE, _LIMIT = (
+    FACTS.index(name)
+    for name in ("end_at", "suspended", "funded", "min_runtime", "eligible_at", "time_limit")
 )
 _LOOKUP = 500
 _GPU_SETS = 10_000
@@ -41,14 +42,20 @@ def settled(old: Facts, told: Facts) -> Facts:
 
     A run that has ended stays ended: word that it runs is older, or comes from an accounting that
     missed its end. A minimum runtime that is known stays known while the class is the same, since
-    Slurm shows an empty AdminComment for a requeued job until it ends. Otherwise the later word
-    counts.
+    Slurm shows an empty AdminComment for a requeued job until it ends; so do an eligible time and a
+    time limit, which a dump may lack. Otherwise the later word counts.
     """
     if old[_END] is not None and told[_END] is None:
         return old
+    kept = [place for place in (_ELIGIBLE, _LIMIT) if told[place] is None]
     if told[_MIN_RUNTIME] is None and told[_FUNDED] == old[_FUNDED]:
-        return (*told[:_MIN_RUNTIME], old[_MIN_RUNTIME], *told[_MIN_RUNTIME + 1 :])
-    return told
+        kept.append(_MIN_RUNTIME)
+    if not kept:
+        return told
+    right = list(told)
+    for place in kept:
+        right[place] = old[place]
+    return tuple(right)
 
 
 class _Numbers(dict[str, int]):
@@ -112,6 +119,8 @@ class Recorder:
                 run.suspended,
                 1 if run.class_ == "funded" else 0,
                 run.min_runtime,
+                run.eligible,
+                run.time_limit,
             )
             head = fresh.get(key) or heads.get(key)
             if head is None:

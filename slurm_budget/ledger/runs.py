@@ -67,6 +67,8 @@ def to_run(connection: Connection, names: Names, row: Row[Any]) -> Run:
         suspended=row.suspended,
         class_="funded" if row.funded else "preemptible",
         min_runtime=row.min_runtime,
+        eligible=row.eligible_at,
+        time_limit=row.time_limit,
     )
 
 

@@ -154,6 +154,8 @@ runs = _table(
     _epoch("counts_from"),
     _epoch("counts_until"),
     _epoch("charged_until"),
+    _epoch("eligible_at", nullable=True),
+    Column("time_limit", BigInteger, nullable=True),
     UniqueConstraint("cluster_id", "job_id", "start_at", "revision"),
     # without the cluster: a ledger has few, and these three cost as much as all else of a new row
     Index(None, "counts_from"),
@@ -212,6 +214,18 @@ sweeps = _table(
     Column("sentence", Text, nullable=False),
     Index(None, "cluster_id", "at"),
     comment="what each sweep said",
+)
+levels = _table(
+    "levels",
+    _key(),
+    _name("cluster_id"),
+    _epoch("at"),
+    Column("account_id", Integer, nullable=True),
+    _name("type_id"),
+    Column("gpus", Integer, nullable=False),
+    Index(None, "cluster_id", "at"),
+    comment="GPUs that an account's funded jobs wait for; without account: that can be used. "
+    "A row where a sweep saw another number than the one before",
 )
 leases = _table(
     "leases",

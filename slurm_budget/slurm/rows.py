@@ -113,6 +113,11 @@ def _elapsed(text: str, name: str) -> int:
         raise Unusable(f"{name}: {bad.what}") from None
 
 
+def minutes(text: str) -> int | None:
+    """A time limit in seconds, from whole minutes; None for UNLIMITED and for what is not set."""
+    return int(text) * 60 if text.isascii() and text.isdigit() else None
+
+
 def number(text: str, name: str) -> int:
     if text.isascii() and text.isdigit():
         return int(text)

@@ -22,7 +22,8 @@ from slurm_budget.state.jobs import Run
 SEPARATOR = "\x1f"
 FIELDS = (
     *("JobIDRaw", "JobID", "Cluster", "User", "Account", "QOS", "Partition", "Submit", "Start"),
-    *("End", "ElapsedRaw", "Suspended", "State", "AllocTRES", "NNodes", "AdminComment"),
+    *("End", "ElapsedRaw", "Suspended", "State", "AllocTRES", "NNodes", "Eligible", "TimelimitRaw"),
+    "AdminComment",
 )
 NEEDED = ("JobIDRaw", "User", "Account", "QOS", "Start", "End", "State", "AllocTRES")
 _FREE_TEXT = frozenset({"AdminComment", "Comment", "JobName", "SubmitLine", "WorkDir"})
@@ -163,11 +164,11 @@ class Reader:
         always = {name: place[name.lower()] for name in NEEDED}
         raw, user, account, qos = (always[n] for n in ("JobIDRaw", "User", "Account", "QOS"))
         start, end, state, alloc = (always[n] for n in ("Start", "End", "State", "AllocTRES"))
-        cluster, partition, submit, elapsed, suspended, nodes, comment = (
+        cluster, partition, submit, elapsed, suspended, nodes, eligible, limit, comment = (
             place.get(name)
             for name in (
                 *("cluster", "partition", "submit", "elapsedraw", "suspended", "nnodes"),
-                "admincomment",
+                *("eligible", "timelimitraw", "admincomment"),
             )
         )
 
@@ -207,6 +208,8 @@ class Reader:
                 idle,
                 rows.class_of(in_qos, "" if comment is None else cells[comment]),
                 None if comment is None else rows.min_runtime(cells[comment]),
+                None if eligible is None else rows.moment(cells[eligible], "Eligible"),
+                None if limit is None else rows.minutes(cells[limit]),
             )
 
         return make

@@ -31,7 +31,7 @@ OURS = Path("/etc/slurm-budget/slurmdbd.conf")
 _COLUMNS = (
     *("id_job", "account", "id_assoc", "id_qos", "id_user", "partition", "time_submit"),
     *("time_start", "time_end", "time_suspended", "state", "tres_alloc", "nodes_alloc"),
-    *("admin_comment", "time_eligible"),
+    *("admin_comment", "time_eligible", "timelimit"),
 )
 _STATES = (
     *("PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT"),
@@ -40,6 +40,8 @@ _STATES = (
 _FLAGS = {0x400: "REQUEUED", 0x2000: "RESIZING"}
 """Bits above the state that slurmdbd keeps; they take the place of its name."""
 _BASE = 0xFF
+_NO_VAL = 0xFFFFFFFE
+"""This and all above it are no time limit."""
 _NEWER = "restart_cnt"
 """A column that 22.05 has not got and 24.11 has."""
 
@@ -150,7 +152,7 @@ def _columns(cursor: Any, cluster: str, database: Database) -> set[str]:
 
 def _query(cluster: str) -> str:
     wanted = ", ".join(
-        f"t1.`{name}`" for name in _COLUMNS if name not in ("id_assoc", "time_eligible")
+        f"t1.`{name}`" for name in _COLUMNS if name != "id_assoc"
     )
     return (
         f"SELECT {wanted}, t2.acct, t2.user FROM `{cluster}_job_table` t1"
@@ -180,7 +182,7 @@ class _Maker:
         (job_id, account, id_qos, id_user, partition, submit, start, end, suspended, state) = row[
             :10
         ]
-        tres_alloc, nodes, comment, acct, user = row[10:]
+        tres_alloc, nodes, comment, eligible, limit, acct, user = row[10:]
         try:
             word = _state(state)
             if word == "PENDING":
@@ -204,6 +206,8 @@ class _Maker:
                 max(now - suspended, 0) if word == "SUSPENDED" else suspended,
                 rows.class_of(qos, comment or ""),
                 rows.min_runtime(comment or ""),
+                eligible,
+                limit * 60 if limit < _NO_VAL else None,
             )
         except Unusable as bad:
             return BadRow(0, f"job {job_id}: {bad}")

@@ -75,7 +75,8 @@ class Run:
     """One start of one job in the accounting; `(cluster, job_id, start)` is its key.
 
     `end` None: it has not ended. `min_runtime` None: the job declared none that we know of.
-    `suspended` are seconds between start and end in which it did not run.
+    `suspended` are seconds between start and end in which it did not run. `eligible` is when it
+    could have started, `time_limit` its seconds; None where the source does not tell (or no limit).
     """
 
     cluster: str
@@ -93,6 +94,8 @@ class Run:
     suspended: int = 0
     class_: Class = "preemptible"
     min_runtime: int | None = None
+    eligible: int | None = None
+    time_limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,8 @@ runs = st.lists(
         suspended=st.sampled_from([0, 0, 5]),
         class_=st.sampled_from(["funded", "preemptible"]),
         min_runtime=st.none() | st.integers(0, 150),
+        eligible=st.none() | st.just(95),
+        time_limit=st.none() | st.just(600),
         cluster=st.sampled_from(["main", "main", "main", "other"]),
     ),
     unique_by=lambda r: (r.cluster, r.job_id, r.start),
@@ -64,6 +66,11 @@ def settled(old: Run, told: Run) -> Run:
     """The rule of ledger.recording, said again."""
     if old.end is not None and told.end is None:
         return old
+    told = replace(
+        told,
+        eligible=old.eligible if told.eligible is None else told.eligible,
+        time_limit=old.time_limit if told.time_limit is None else told.time_limit,
+    )
     if told.min_runtime is None and told.class_ == old.class_:
         return replace(told, min_runtime=old.min_runtime)
     return told

@@ -109,7 +109,7 @@ def test_a_separator_in_the_last_column_does_no_harm() -> None:
 
 
 def test_a_dump_without_header_has_our_columns() -> None:
-    cells = "7|7|main|ana|vision|normal|gpu|90|100|200|60|00:00:40|COMPLETED|gres/gpu=2|1|\n"
+    cells = "7|7|main|ana|vision|normal|gpu|90|100|200|60|00:00:40|COMPLETED|gres/gpu=2|1|95|60|\n"
     runs, bad = read(cells)
     assert bad == []
     assert (runs[0].partition, runs[0].suspended) == ("gpu", 40)
