@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from slurm_budget import budgetfile
-from slurm_budget.cli import budget_edit, words
+from slurm_budget.cli import budget_edit
 from slurm_budget.cli.adopt import import_slurm
 from slurm_budget.cli.context import Context
 from slurm_budget.core.budget import account_budgets, user_budgets
@@ -18,6 +18,7 @@ from slurm_budget.core.standing import standings, user_standings
 from slurm_budget.errors import BadInput
 from slurm_budget.render import budgets as text
 from slurm_budget.state.budget import BudgetTree
+from slurm_budget.text import moments
 from slurm_budget.usecases.accounting import sums_now, window_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -53,7 +54,7 @@ def _changeset(context: Context, /, cluster: str, text_: str | None) -> int | No
         return None
     if text_.isdigit():
         return int(text_)
-    return context.ledger().changeset_at(cluster, words.moment(text_, context.now))
+    return context.ledger().changeset_at(cluster, moments.moment(text_, context.now))
 
 
 def _apply(
@@ -185,7 +186,7 @@ def show(context: Context, /, account: str | None, cluster: str | None, as_json:
     else:
         users = user_standings(tree, user_budgets(tree, figures, window, context.now), sums, {})
         node = tree.nodes[name]
-        _lines(text.account_lines(tree, node, accounts, users, words.shown))
+        _lines(text.account_lines(tree, node, accounts, users, moments.shown))
 
 
 @budget.command("tree")
@@ -213,7 +214,7 @@ def log(context: Context, /, account: str | None, count: int | None, cluster: st
         name = account.lower()
         found = [one for one in found if any(c.account == name for c in one.changes)]
     newest = found[::-1]
-    _lines(text.log_lines(newest if count is None else newest[:count], words.shown))
+    _lines(text.log_lines(newest if count is None else newest[:count], moments.shown))
 
 
 @budget.command("diff")

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import click
 
-from slurm_budget.cli import words
 from slurm_budget.errors import BadInput
 from slurm_budget.state.budget import Amount, AmountKind, BudgetNode, BudgetTree, UserBudget
+from slurm_budget.text import moments
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -123,7 +123,7 @@ def _period(edit: Edit, item: BudgetNode | UserBudget, now: int) -> tuple[int | 
     def one(typed: str | None, old: int | None) -> int | None:
         if typed is None:
             return old
-        return None if typed == "-" else words.moment(typed, now)
+        return None if typed == "-" else moments.moment(typed, now)
 
     return one(edit.valid_from, item.valid_from), one(edit.valid_until, item.valid_until)
 

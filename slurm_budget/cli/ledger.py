@@ -98,7 +98,7 @@ def rebuild_(context: Context, since: str | None) -> None:
     Reads from the start of the window unless --since says otherwise. Runs that the accounting has
     forgotten stay. Exits 3 when a figure is not what it was.
     """
-    from slurm_budget.cli.words import moment
+    from slurm_budget.text.moments import moment
 
     start = (
         context.now - window_of(context.settings).reach

@@ -1,43 +1,109 @@
-"""`sbudget report`."""
+"""`sbudget report`: one command for each report, all with the same options."""
 
 import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import click
 
+from slurm_budget.cli import report_words
 from slurm_budget.cli.context import Context
 from slurm_budget.cli.report_cluster import cluster
+from slurm_budget.errors import BadInput
+from slurm_budget.render import reports as columns
+from slurm_budget.render.cells import Time, time_of
+from slurm_budget.render.table import Report, Table, chosen
+from slurm_budget.usecases import report as use
+from slurm_budget.usecases import report_delivered as share
+from slurm_budget.usecases.accounting import window_of
+
+Rows = Callable[[use.Scope], Sequence[Any]]
+
+_WORDS = """
+    \b
+    WORDS, as sreport takes them:
+      start=WHEN end=WHEN   now-7days, today, 2026-11-01, 11/01, 08:30, ... (default: the
+                            window until now)
+      accounts=A,B          these with all below them
+      users=U,V             where the report has users
+      cluster=NAME          default: slurm.cluster, or slurm.conf's
+      format=FIELD%WIDTH,.. fields and their widths; docs/reports.md has them all
+      tree                  indent accounts
+"""
+_REPORTS: tuple[tuple[Report[Any], Rows, str, bool], ...] = (
+    (columns.BUDGETS, use.budgets, "Budget, use, charge and what is left, by account.", False),
+    (columns.USERS, use.users, "The same by user in an account.", True),
+    (columns.USAGE, use.usage, "GPU-time by account and user, as sreport counts it.", True),
+    (columns.WAITS, use.waits, "How long runs waited, by class and size.", False),
+    (columns.REQUEUES, use.requeues, "Runs that were stopped from outside, and the loss.", True),
+    (columns.DELIVERED, share.by_account, "What accounts deserved, and what they got.", False),
+    (columns.SUMMARY, share.in_short, "The period in a dozen lines.", False),
+)
 
 
 @click.group()
 def report() -> None:
-    """Reports in the manner of sreport."""
+    """Reports in the manner of sreport, from the ledger alone."""
 
 
-report.add_command(cluster)
+def _command(about: Report[Any], rows: Rows, help_: str, has_users: bool) -> click.Command:
+    @click.command(about.name, help=help_ + "\n" + _WORDS)
+    @click.argument("words", nargs=-1, metavar="[WORDS]...")
+    @click.option("-P", "--parsable", is_flag=True, help="Fields separated by |.")
+    @click.option("-n", "--noheader", is_flag=True, help="No header.")
+    @click.option("-t", "time", default="hours", help="hours, minutes, seconds or percent.")
+    @click.option("--json", "as_json", is_flag=True, help="Exact figures; docs/report-schema.json.")
+    @click.option("--csv", "as_csv", is_flag=True, help="CSV.")
+    @click.pass_obj
+    def command(ctx: Context, /, words: tuple[str, ...], time: str, **how: bool) -> None:
+        said, unit = report_words.parse(words), time_of(time)
+        if said.users and not has_users:
+            raise BadInput(f"report {about.name} has no users", mend="leave out users=")
+        query = said.query(said.clusters or ctx.cluster, ctx.now, window_of(ctx.settings).reach)
+        scope = use.Scope(ctx.ledger(), ctx.settings, query)
+        fields = chosen(about, said.format)
+        figures = {field.column.kind for field in fields}
+        capacity = None
+        if unit == "percent" and about.whole is None and figures & {"gpu-time", "measure"}:
+            capacity = use.need_capacity(scope, weighted=about is not columns.USAGE)
+        table = Table(about, rows(scope), fields, query.cluster, query.start, query.end, capacity)
+        _print(table, unit, tree=said.tree, **how)
+
+    return command
 
 
-@report.command()
-@click.option("-P", "--parsable", is_flag=True, help="Fields separated by |.")
-@click.option("-n", "--noheader", is_flag=True, help="No header.")
-@click.option("--json", "as_json", is_flag=True, help="JSON, with GPU-milliseconds as integers.")
-@click.pass_obj
-def budgets(ctx: Context, parsable: bool, noheader: bool, as_json: bool) -> None:
-    """Budget, funded and preemptible use, charge and what is left, by account.
-
-    All in GPU-hours within the window that ends now. Funded: what ran in a funded QOS. Charged: the
-    protected part of it, which the budget pays. Standing: use as per cent of the budget.
-    """
-    from slurm_budget.render import report as render
-    from slurm_budget.usecases import report as use
-
-    rows = use.budgets(ctx.ledger(), ctx.cluster, ctx.settings, ctx.now)
+def _print(
+    table: Table[Any],
+    time: Time,
+    *,
+    tree: bool,
+    parsable: bool,
+    noheader: bool,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    if parsable + as_json + as_csv > 1:
+        raise BadInput("-P, --json and --csv are three forms", mend="choose one")
     if as_json:
-        click.echo(render.as_json(rows, ctx.cluster, ctx.now))
-    elif parsable:
-        click.echo(render.parsable(rows, header=not noheader))
-    elif noheader or not sys.stdout.isatty():
-        click.echo(render.plain(rows, header=not noheader))
-    else:
-        from rich.console import Console
+        from slurm_budget.render.report_json import as_json as document
 
-        Console().print(render.table(rows, ctx.cluster))
+        click.echo(document(table))
+        return
+    from slurm_budget.render import report_text as text
+
+    if parsable or as_csv or not sys.stdout.isatty():
+        form = text.parsable if parsable else text.as_csv if as_csv else text.plain
+        lines = form(table, time, tree=tree, header=not noheader)
+        if lines:
+            click.echo(lines)
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    made, width = text.rich(table, time, tree=tree, header=not noheader, width=console.width)
+    console.print(made, width=width, crop=False)
+
+
+for _report in _REPORTS:
+    report.add_command(_command(*_report))
+report.add_command(cluster)

@@ -16,9 +16,11 @@ from typing import Any
 
 from slurm_budget.errors import Refused
 from slurm_budget.state.budget import BudgetNode, BudgetTree, UserBudget
+from slurm_budget.text import moments
 
 _NODE_FIELDS = tuple(f.name for f in fields(BudgetNode) if f.name not in ("name", "users"))
 _USER_FIELDS = tuple(f.name for f in fields(UserBudget) if f.name != "name")
+_MOMENTS = ("valid_from", "valid_until")
 WHOLE = "whole"
 """The field of a change that makes or removes an account or a user."""
 
@@ -40,7 +42,10 @@ class Change:
             thing = self.after if self.before is None else self.before
             amount = f" with {thing.amount}" if thing.amount is not None else ""
             return f"{who}: {'added' if self.before is None else 'removed'}{amount}"
-        return f"{who}: {self.field} {shown(self.before)} -> {shown(self.after)}"
+        return f"{who}: {self.field} {self._shown(self.before)} -> {self._shown(self.after)}"
+
+    def _shown(self, value: Any) -> str:
+        return moments.shown(value) if self.field in _MOMENTS else shown(value)
 
     @property
     def place(self) -> tuple[str, str, str]:

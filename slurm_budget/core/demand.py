@@ -17,9 +17,9 @@ _READY = WAITS_FOR_GPUS | {""}
 """A job that has no reason yet is new. One that is held, depends, or hit a limit is not ready."""
 
 
-def levels(jobs: Iterable[Job], nodes: Iterable[Node], tree: BudgetTree) -> dict[
-    tuple[str | None, str], int
-]:
+def levels(
+    jobs: Iterable[Job], nodes: Iterable[Node], tree: BudgetTree
+) -> dict[tuple[str | None, str], int]:
     """GPUs that funded jobs wait for, and GPUs that can be used, at this moment."""
     out: dict[tuple[str | None, str], int] = {}
     for node in nodes:

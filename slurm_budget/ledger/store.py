@@ -13,6 +13,7 @@ from slurm_budget.errors import LedgerUnreachable
 from slurm_budget.ledger import backup, check, connect, migrate
 from slurm_budget.ledger.budget_door import BudgetDoor
 from slurm_budget.ledger.budgets import Changeset
+from slurm_budget.ledger.report_door import ReportDoor
 from slurm_budget.ledger.run_door import RunDoor
 from slurm_budget.ledger.runs import Recorded
 from slurm_budget.ledger.sweep_door import SweepDoor
@@ -32,7 +33,7 @@ def engine_of(url: str, password_file: Path | None = None) -> Engine:
     return engine
 
 
-class Ledger(BudgetDoor, RunDoor, SweepDoor):
+class Ledger(BudgetDoor, ReportDoor, RunDoor, SweepDoor):
     """Open it with `Ledger.open`; close it, or use it as a context manager."""
 
     @classmethod

@@ -19,7 +19,7 @@ from slurm_budget.core.tally import Counted, Tally
 from slurm_budget.core.weights import rates
 from slurm_budget.core.window import Scale, Window
 from slurm_budget.ledger.names import Names
-from slurm_budget.ledger.runs import NOT_REPLACED
+from slurm_budget.ledger.runs import FIRST, KEPT, NOT_REPLACED
 from slurm_budget.ledger.schema import runs as table
 from slurm_budget.ledger.schema import sums_states
 from slurm_budget.text import tres
@@ -42,14 +42,13 @@ _COUNTED = ", ".join(
 )
 
 # Runs that lie wholly in the window need no more than sums of lengths. A `+` keeps the databases
-# from using an index where reading the rows in their order is many times as fast; one packed key
-# sorts faster than three columns; and one set of replaced rows is quicker than a look for each.
+# from using an index where reading the rows in their order is many times as fast, and one packed
+# key sorts faster than three columns.
 _BITS = 21
-_KEPT = "r.id NOT IN (SELECT replaces_id FROM runs WHERE id >= :first AND replaces_id IS NOT NULL)"
 _PACKED = f"(r.account_id << {2 * _BITS}) | (r.user_id << {_BITS}) | r.gpus_id"
 _INSIDE = f"""
   FROM runs r WHERE r.id >= :first AND +r.cluster_id = :cluster
-    AND +r.counts_from > :edge AND +r.counts_until <= :now AND {_KEPT}
+    AND +r.counts_from > :edge AND +r.counts_until <= :now AND {KEPT}
 """
 _WHOLE = f"""
 SELECT packed, SUM(length * funded), SUM(length * (1 - funded)), SUM(charged) FROM (
@@ -68,9 +67,8 @@ _CUT = f"""
 SELECT {_COUNTED.format(r="r")} FROM runs r
 WHERE r.id >= :first AND +r.cluster_id = :cluster AND +r.counts_until > :edge
   AND +r.counts_from <= :now AND (r.counts_from <= :edge OR r.counts_until > :now)
-  AND {_KEPT}
+  AND {KEPT}
 """
-_FIRST = "SELECT MIN(id) FROM runs WHERE +cluster_id = :cluster AND counts_until > :edge"
 
 
 @dataclass
@@ -135,7 +133,7 @@ class SumsReader:
         of the window cuts; in a decaying one run by run."""
         tally, last = Tally(window, weights, now), self._last_run()
         bounds = {"cluster": self.cluster, "now": now, "edge": now - window.reach}
-        bounds["first"] = self.connection.scalar(text(_FIRST), bounds) or last + 1
+        bounds["first"] = self.connection.scalar(text(FIRST), bounds) or last + 1
         runs = _CUT
         if window.kind == "decay":
             runs = _CUT.replace(" AND (r.counts_from <= :edge OR r.counts_until > :now)", "")

@@ -151,9 +151,7 @@ def _columns(cursor: Any, cluster: str, database: Database) -> set[str]:
 
 
 def _query(cluster: str) -> str:
-    wanted = ", ".join(
-        f"t1.`{name}`" for name in _COLUMNS if name != "id_assoc"
-    )
+    wanted = ", ".join(f"t1.`{name}`" for name in _COLUMNS if name != "id_assoc")
     return (
         f"SELECT {wanted}, t2.acct, t2.user FROM `{cluster}_job_table` t1"
         f" LEFT JOIN `{cluster}_assoc_table` t2 ON t1.id_assoc = t2.id_assoc"

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from slurm_budget.core import live, notes, owed
+from slurm_budget.core import demand, live, notes, owed
 from slurm_budget.core.choose import choose
 from slurm_budget.core.repairs import repairs
 from slurm_budget.core.retag import Verdicts, held_for_budget, verdicts
@@ -218,6 +218,8 @@ def sweep(
     back = returns(world, decision.verdicts, ledger, settings)
     publish(settings, snapshot(world, decision.verdicts, back, hook, now))
     tell(settings, ledger, world, decision.outlook(paused))
+    if not fence.why:
+        ledger.record_levels(cluster, now, demand.levels(world.jobs, world.nodes, world.tree))
     if fence.other is None:
         ledger.record_sweep(cluster, now, out.sentence(), time.monotonic() - started)
     return out

@@ -202,7 +202,8 @@ def test_rebuild_leaves_every_figure_as_it_was(loaded: Sbudget, tmp_path: Path) 
             [
                 *(str(n), str(n), "main", "ana", "vision", "funded-vision", "gpu", str(now - 9000)),
                 *(str(now - 8000 + n), str(now - 4000), "1", "00:00:00", "COMPLETED"),
-                *("gres/gpu:h100=4,gres/gpu=4", "1", "sbudget:1:c=funded:a=funded:m=600:w=fits"),
+                *("gres/gpu:h100=4,gres/gpu=4", "1", "Unknown", "60"),
+                "sbudget:1:c=funded:a=funded:m=600:w=fits",
             ]
         )
         for n in range(5)

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
+from slurm_budget.core.report import sums_of as sums_of_period
 from slurm_budget.core.standing import Key, Sums
 from slurm_budget.core.tally import tally
 from slurm_budget.core.window import Window
@@ -145,6 +146,20 @@ def test_running_sums_equal_a_fresh_count(
         assert figures(Ledger(ledger.engine), window, now) == want, "from the cache"
         ledger.forget_sums()
         assert figures(ledger, window, now) == want, "afresh"
+
+
+@few
+@given(runs, st.integers(0, 350), st.integers(1, 200))
+def test_a_period_counts_what_a_window_of_its_length_counts(
+    ledger: Ledger, found: list[Run], start: int, length: int
+) -> None:
+    wipe(ledger)
+    ledger.record_runs([replace(one, end=None) for one in found], source="t", now=1)
+    ledger.record_runs(found, source="t", now=2)
+    now, window = start + length, Window("sliding", length)
+    with ledger.period("main", start, now) as period:
+        sums = sums_of_period(period.used(), WEIGHTS, 100, whole_run=False).weighed
+    assert filled(sums) == expected(found, window, now)
 
 
 def test_runs_come_back_as_they_went_in(ledger: Ledger) -> None:

@@ -14,7 +14,7 @@ from slurm_budget.state.jobs import Run
 
 def figures(site: Playground) -> list[list[str]]:
     """Account, funded, preemptible and charged GPU-milliseconds: they end with the runs."""
-    rows = json.loads(site.sbudget("report", "budgets", "--json").out)["accounts"]
+    rows = json.loads(site.sbudget("report", "budgets", "--json").out)["rows"]
     return [[r["account"], r["funded"], r["preemptible"], r["charge"]] for r in rows]
 
 

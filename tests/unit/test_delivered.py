@@ -1,12 +1,14 @@
 """The delivered share: the worked example, odd cases, and the law against brute force."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slurm_budget.core.delivered import CLUSTER, Change, Period, Weights, delivered, weights
+from slurm_budget.core.delivered import Period, delivered, weights
+from slurm_budget.core.division import CLUSTER, Change, Weights
 from slurm_budget.state.budget import BudgetNode, BudgetTree
 
 TREE = {
@@ -17,9 +19,7 @@ TREE = {
 }
 
 
-def share(
-    tree: dict[str, Weights], demand: dict[str, int], capacity: int
-) -> dict[str, Fraction]:
+def share(tree: dict[str, Weights], demand: dict[str, int], capacity: int) -> dict[str, Fraction]:
     """What each account's own jobs deserve at one moment, said as plainly as it can be."""
 
     def wants(name: str) -> int:
@@ -163,7 +163,7 @@ def stories(draw: st.DrawFn) -> tuple[list[Period], list[Change]]:
     cuts = sorted(draw(st.lists(st.integers(0, 40), min_size=2, max_size=5, unique=True)))
     periods = [
         Period(one, two, draw(trees()) | tree if draw(st.booleans()) else tree)
-        for one, two in zip(cuts, cuts[1:], strict=False)
+        for one, two in pairwise(cuts)
         if draw(st.integers(0, 3))
     ]
     return periods, changes

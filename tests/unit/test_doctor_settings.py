@@ -1,6 +1,5 @@
-"""The doctor's rules, the report's figures in every form, settings and generated files."""
+"""The doctor's rules, settings and generated files."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,15 +8,10 @@ import pytest
 
 from slurm_budget import files, settings
 from slurm_budget.core import doctor
-from slurm_budget.core.report import BudgetRow, budget_rows
-from slurm_budget.core.standing import Sums
 from slurm_budget.errors import BadInput, BadInputs, SbudgetError
-from slurm_budget.render import report as render
-from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
 from slurm_budget.state.jobs import Node
 
 ROOT = Path(__file__).resolve().parents[2]
-HOUR = 3_600_000
 GOOD = {
     "AccountingStorageType": "accounting_storage/slurmdbd",
     "AccountingStorageTRES": "cpu,mem,gres/gpu",
@@ -73,44 +67,6 @@ def test_gpus_billing_and_snapshot() -> None:
     assert doctor.snapshot_age(1000, 900, 1800).level == "ok"
     assert doctor.snapshot_age(1000, 900, 1901).level == "error"
     assert doctor.snapshot_age(5000, 900, 1000).level == "error"
-
-
-def rows() -> list[BudgetRow]:
-    tree = BudgetTree(
-        "main",
-        {
-            "top": BudgetNode("top", None, Amount("gpus", 4)),
-            "a": BudgetNode("a", "top", Amount("gpus", 3)),
-            "new": BudgetNode("new", "top"),
-        },
-    )
-    key = ("a", "ana", "h100")
-    return budget_rows(
-        tree,
-        {"top": 400 * HOUR, "a": 300 * HOUR, "new": None},
-        Sums({key: 20 * HOUR}, {key: 60 * HOUR}),
-        Sums({key: 20 * HOUR}, {key: 50 * HOUR}),
-        Sums({key: 20 * HOUR}, {key: 150 * HOUR}),
-    )
-
-
-def test_the_report_in_text_parsable_and_json_has_the_same_figures() -> None:
-    assert render.parsable(rows(), header=True).splitlines() == [
-        "Account|Budget|Funded|Preempt|Charged|Left|Standing",
-        "top|400.0|50.0|100.0|20.0|380.0|15.0%",
-        "a|300.0|50.0|100.0|20.0|280.0|20.0%",
-        "new||0.00|0.00|0.00||",
-    ]
-    plain = render.plain(rows(), header=True).splitlines()
-    assert plain[2].split() == ["top", "400.0", "50.0", "100.0", "20.0", "380.0", "15.0%"]
-    assert plain[3].startswith("  a ")
-    assert max(len(line) for line in plain) <= 80
-    document = json.loads(render.as_json(rows(), "main", 7))
-    assert document["accounts"][1] == {
-        "account": "a", "depth": 1, "budget": 300 * HOUR, "funded": 50 * HOUR,
-        "preemptible": 100 * HOUR, "charge": 20 * HOUR, "left": 280 * HOUR, "standing": 0.2,
-    }  # fmt: skip
-    assert document["accounts"][2]["budget"] is None
 
 
 def test_settings_read_durations_as_people_write_them(tmp_path: Path) -> None:

@@ -1,0 +1,45 @@
+"""What reports read from the ledger, and the levels that sweeps write for them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from slurm_budget.core.demand import Levels
+from slurm_budget.ledger import levels, reporting
+from slurm_budget.ledger.door import Door
+from slurm_budget.ledger.reporting import PeriodReader
+from slurm_budget.state.report import Level
+
+
+class ReportDoor(Door):
+    """The part of the ledger that reports use."""
+
+    @contextmanager
+    def period(self, cluster: str, start: int, end: int) -> Iterator[PeriodReader]:
+        """Runs of [start, end), epoch seconds; `end` is not after now."""
+        with self._read() as connection:
+            number = self._names.find(connection, cluster)
+            yield PeriodReader(
+                connection, self._names, -1 if number is None else number, start, end
+            )
+
+    def record_levels(self, cluster: str, now: int, seen: Levels) -> None:
+        """What a sweep saw waiting, and what can be used."""
+        with self._write(queue=False) as connection:
+            number = self._names.number(connection, cluster)
+            levels.write(connection, self._names, number, now, seen)
+
+    def levels(self, cluster: str, start: int, end: int) -> list[Level]:
+        """What held at `start`, and what changed until `end`, in order."""
+        with self._read() as connection:
+            number = self._names.find(connection, cluster)
+            if number is None:
+                return []
+            return list(levels.between(connection, self._names, number, start, end))
+
+    def sweep_times(self, cluster: str, start: int, end: int) -> list[int]:
+        """When sweeps looked: the last before the period, and those in it."""
+        with self._read() as connection:
+            number = self._names.find(connection, cluster)
+            if number is None:
+                return []
+            return reporting.sweep_times(connection, number, start, end)
