@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 
 import click
+import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
@@ -101,6 +102,7 @@ def test_text_csv_and_json_say_the_same(context: Context, name: str) -> None:
     from slurm_budget.render import cells
 
     document = json.loads(said(context, name, "start=now-2days", "--json"))
+    jsonschema.validate(document, json.loads((ROOT / "docs" / "report-schema.json").read_text()))
     names = [column["name"] for column in document["columns"]]
     rows = list(csv.reader(io.StringIO(said(context, name, "start=now-2days", "--csv"))))
     parsed = [line.split("|") for line in said(context, name, "start=now-2days", "-P").splitlines()]

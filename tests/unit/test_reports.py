@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from slurm_budget.core.report_delivered import cut, looked
 from slurm_budget.core.report_waits import percentile, wait_rows
 from slurm_budget.errors import BadInput
 from slurm_budget.render import cells, report_text
-from slurm_budget.render.reports import BUDGETS, REQUEUES
+from slurm_budget.render.reports import ALL, BUDGETS, REQUEUES
 from slurm_budget.render.table import Column, Report, Table, chosen
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
 from slurm_budget.state.report import Start, Used
@@ -174,3 +175,13 @@ def test_the_words_of_sreport() -> None:
     assert (query.end - query.start, query.accounts, query.windowed) == (604800, ("a", "b"), False)
     plain = parse(()).query("main", 1000, 600)
     assert (plain.start, plain.end, plain.windowed) == (400, 1000, True)
+
+
+def test_the_docs_name_every_column_with_its_header_and_meaning() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "reports.md").read_text()
+    sections = {part.split("\n", 1)[0]: part for part in text.split("\n## ")[1:]}
+    for about in ALL:
+        lines = [line for line in sections[about.name].splitlines() if line.startswith("| ")]
+        for column in about.columns:
+            more = "" if column.shown else " (by `format=`)"
+            assert f"| {column.name} | {column.header} | {column.doc}{more} |" in lines
