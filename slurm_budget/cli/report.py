@@ -59,7 +59,9 @@ def _command(about: Report[Any], rows: Rows, help_: str, has_users: bool) -> cli
         said, unit = report_words.parse(words), time_of(time)
         if said.users and not has_users:
             raise BadInput(f"report {about.name} has no users", mend="leave out users=")
-        query = said.query(said.clusters or ctx.cluster, ctx.now, window_of(ctx.settings).reach)
+        query = said.query(
+            said.clusters or ctx.cluster, ctx.now, window_of(ctx.settings).budget_seconds
+        )
         scope = use.Scope(ctx.ledger(), ctx.settings, query)
         fields = chosen(about, said.format)
         figures = {field.column.kind for field in fields}

@@ -1,0 +1,116 @@
+"""Reports beside Slurm's own, on the same cluster and the same hours."""
+
+import json
+import time
+
+import pytest
+from playground import Playground
+from story import ANA, BEN, CLEO
+
+from slurm_budget.text.moments import moment, shown
+
+HOUR = 3600
+
+
+@pytest.fixture
+def ran(site: Playground) -> tuple[int, int]:
+    """Some jobs ran and ended, and a sweep saw it: whole hours around them, rolled up."""
+    start = int(time.time()) // HOUR * HOUR - 2 * HOUR
+    jobs = [
+        site.sbatch(ANA, "--gres=gpu:8", "--qos=funded", "--comment=min-runtime=2s", "3")[0],
+        site.sbatch(BEN, "--gres=gpu:2", "2")[0],
+        site.sbatch(CLEO, "--gres=gpu:1", "1")[0],
+    ]
+    site.wait("all end", lambda: all(site.last(job) == "COMPLETED" for job in jobs))
+    site.sbudget("sweep")
+    end = int(time.time()) // HOUR * HOUR + HOUR
+    return start, end
+
+
+def ours(site: Playground, start: int, end: int) -> dict[tuple[str, str], int]:
+    rows = json.loads(
+        site.sbudget("report", "usage", "--json", f"start={utc(start)}", f"end={utc(end)}").out
+    )["rows"]
+    return {(row["account"], row["login"]): row["used"] for row in rows}
+
+
+def utc(at: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at))
+
+
+def test_usage_is_what_sreport_says_to_the_second(site: Playground, ran: tuple[int, int]) -> None:
+    """slurmdbd rolls up an hour when it is over; `sacctmgr rollup` does it when it is asked."""
+    start, end = ran
+    site.slurm("sacctmgr", "-i", "rollup", utc(start), utc(end))
+    text = site.slurm(
+        "sreport", "-nP", "-t", "seconds", "--tres=gres/gpu", "cluster",
+        "AccountUtilizationByUser", f"start={utc(start)}", f"end={utc(end)}",
+        "format=account,login,used",
+    )  # fmt: skip
+    theirs = {
+        (account, login): int(used) * 1000
+        for account, login, used in (line.split("|") for line in text.splitlines())
+        if account != "root" and int(used)
+    }
+    assert theirs[("vision", ANA)] >= 8 * 3 * 1000
+    assert ours(site, start, end) == theirs
+
+
+def test_usage_is_what_sacct_says_to_the_second(site: Playground, ran: tuple[int, int]) -> None:
+    start, end = ran
+    text = site.slurm(
+        "sacct", "-a", "-D", "-X", "-nP", "-S", utc(start), "-E", utc(end),
+        "-o", "Account,User,ElapsedRaw,AllocTRES",
+    )  # fmt: skip
+    theirs: dict[tuple[str, str], int] = {}
+    for line in text.splitlines():
+        account, user, elapsed, tres = line.split("|")
+        gpus = [item for item in tres.split(",") if item.startswith("gres/gpu=")]
+        if gpus and int(elapsed):
+            key = account, user
+            used = int(elapsed) * int(gpus[0].partition("=")[2]) * 1000
+            theirs[key] = theirs.get(key, 0) + used
+    users = {key: used for key, used in ours(site, start, end).items() if key[1]}
+    assert users == theirs
+
+
+def test_moments_are_what_sreport_takes_them_for(site: Playground) -> None:
+    """sreport prints the period that it understood, in whole hours."""
+    words = (
+        *("now-3hours", "now-2days", "today", "midnight", "noon-", "2026-11-01", "11/01", "1101"),
+        *("11/01/25", "110125", "11/01-06:00", "2026-11-01T05:00", "12/24", "now-1week"),
+    )
+    for word in words:
+        now = int(time.time())
+        text = site.slurm(
+            "sreport", "cluster", "utilization", f"start={word}", "end=now", code=None
+        )
+        found = [line for line in text.splitlines() if line.startswith("Cluster Utilization ")]
+        try:
+            mine = moment(word, now) // HOUR * HOUR
+        except Exception:
+            assert not found, word
+            continue
+        assert found, (word, text)
+        assert found[0].split()[2] in (shown(mine), str(mine)), (word, found)
+
+
+def test_what_a_sweep_saw_is_in_the_delivered_share(site: Playground) -> None:
+    """A job that waits for GPUs and never starts is demand, and drained nodes are no capacity."""
+    held = [site.sbatch(ANA, "--gres=gpu:8", "--qos=funded", "60")[0] for _ in range(4)]
+    site.wait("they run", lambda: all(site.state(job) == "RUNNING" for job in held))
+    waits, _ = site.sbatch(BEN, "--gres=gpu:8", "--qos=funded", "--comment=min-runtime=8s", "5")
+    site.wait("it waits", lambda: site.job(waits)["Reason"] in ("Resources", "Priority"), 30)
+    since = int(time.time())
+    site.sbudget("sweep", "--dry-run")
+    site.sbudget("sweep")
+    site.wait("two seconds pass", lambda: time.time() > since + 3)
+    rows = {
+        row["account"]: row
+        for row in json.loads(
+            site.sbudget("report", "delivered", "--json", f"start={utc(since)}").out
+        )["rows"]
+    }
+    assert rows["language"]["deserved"] > 0
+    assert rows["language"]["delivered"] < 1
+    assert rows["vision"]["got"] > 0
