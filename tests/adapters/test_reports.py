@@ -21,6 +21,7 @@ from slurm_budget.errors import BadInput
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.render.reports import ALL
 from slurm_budget.settings import Settings
+from slurm_budget.text.moments import shown
 
 from .conftest import ROOT, Database
 from .small_ledger import CLUSTER, HOUR, NOW, START, fill
@@ -154,6 +155,19 @@ def test_time_in_which_no_sweep_looked_is_left_out(context: Context) -> None:
     assert value["requeues"] == 2
     assert (value["requeues_owed"], value["requeues_preempted"]) == (1, 1)
     assert value["wait_debug_1_p90"] == 7
+
+
+def test_hours_add_up_to_the_day_as_slurmdbds_rollups_do(context: Context) -> None:
+    def used(start: int, end: int) -> dict[tuple[str, str], int]:
+        text = said(context, "usage", "--json", f"start={shown(start)}", f"end={shown(end)}")
+        return {(r["account"], r["login"]): r["used"] for r in json.loads(text)["rows"]}
+
+    day, total = used(START, START + 24 * HOUR), dict[tuple[str, str], int]()
+    for start in range(START, START + 24 * HOUR, HOUR):
+        for key, amount in used(start, start + HOUR).items():
+            total[key] = total.get(key, 0) + amount
+    assert total == day
+    assert day["vision", "ana"] == (8 * 10 + 0.15) * HOUR * 1000
 
 
 def test_accounts_and_users_that_are_asked_for(context: Context) -> None:
