@@ -162,7 +162,8 @@ def test_the_command_asks_for_every_run_and_no_text_of_users(tmp_path: Path) -> 
 def test_live_rows(tmp_path: Path) -> None:
     one = record(
         *("7", "7", "main", "ana", "vision", "funded-vision", "gpu", "90", "100", "Unknown"),
-        *("60", "00:00:00", "RUNNING", "gres/gpu:h100=4,gres/gpu=4", "1", "JS1:x\\nmore"),
+        *("60", "00:00:00", "RUNNING", "gres/gpu:h100=4,gres/gpu=4", "1", "95", "UNLIMITED"),
+        "JS1:x\\nmore",
     )
     other = one.replace("main", "elsewhere")
     commands = fake(
@@ -171,6 +172,7 @@ def test_live_rows(tmp_path: Path) -> None:
     (run,) = sacct.runs(commands, "main", 0, 10)
     assert isinstance(run, Run)
     assert (run.job_id, run.end, run.class_, run.min_runtime) == (7, None, "funded", 900)
+    assert (run.eligible, run.time_limit) == (95, None)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +186,7 @@ def test_live_rows(tmp_path: Path) -> None:
 def test_a_failing_sacct_is_never_no_usage(tmp_path: Path, script: str) -> None:
     one = record(
         *("7", "7", "main", "a", "v", "q", "p", "90", "100", "200", "60", "0", "COMPLETED"),
-        *("gres/gpu=1", "1", ""),
+        *("gres/gpu=1", "1", "90", "60", ""),
     )
     commands = fake(tmp_path, f"printf '{one}\\n'; {script}")
     with pytest.raises(SlurmUnreachable):
