@@ -102,6 +102,8 @@ def _print(
     from rich.console import Console
 
     console = Console(highlight=False)
+    if not noheader:
+        click.echo(text.title(table, time))
     made, width = text.rich(table, time, tree=tree, header=not noheader, width=console.width)
     console.print(made, width=width, crop=False)
 

@@ -94,7 +94,8 @@ def _harmless(text: str) -> str:
 def rich(
     table: Table[Row], time: Time, *, tree: bool, header: bool, width: int
 ) -> tuple[RichTable, int]:
-    """For a terminal `width` columns wide, and the width that it takes.
+    """For a terminal `width` columns wide, and the width that it takes; the title is not in it,
+    since rich would break it to the table's width.
 
     Where a terminal is too narrow, names are cut and figures never: rich would leave out columns,
     so the widths are settled here.
@@ -114,9 +115,7 @@ def rich(
         widths[widest] -= 1
         taken -= 1
     out = RichTable(
-        title=Text(title(table, time)) if header else None,
         box=SIMPLE_HEAD,
-        title_justify="left",
         show_header=header,
         padding=(0, 1, 0, 0),
         pad_edge=False,
