@@ -1,4 +1,4 @@
--- The ledger in mariadb, schema 0002. Made by scripts/generate-schemas from
+-- The ledger in mariadb, schema 0003. Made by scripts/generate-schemas from
 -- slurm_budget/ledger/schema.py, to be read: `sbudget ledger init` makes the tables.
 
 CREATE TABLE brakes (

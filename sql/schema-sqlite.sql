@@ -1,4 +1,4 @@
--- The ledger in sqlite, schema 0002. Made by scripts/generate-schemas from
+-- The ledger in sqlite, schema 0003. Made by scripts/generate-schemas from
 -- slurm_budget/ledger/schema.py, to be read: `sbudget ledger init` makes the tables.
 
 -- sbudget pause and resume; the last row counts

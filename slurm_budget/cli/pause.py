@@ -2,8 +2,8 @@
 
 import click
 
-from slurm_budget.cli import words
 from slurm_budget.cli.context import Context
+from slurm_budget.text import moments
 
 
 @click.command()
@@ -18,7 +18,7 @@ def pause(ctx: Context, reason: str) -> None:
     brake = ctx.ledger().brake(ctx.cluster)
     if brake is not None and brake.paused:
         click.echo(
-            f"already paused by {brake.author} since {words.shown(brake.at)}: {brake.reason};"
+            f"already paused by {brake.author} since {moments.shown(brake.at)}: {brake.reason};"
             " nothing changed"
         )
         return
@@ -36,4 +36,6 @@ def resume(ctx: Context, reason: str) -> None:
         click.echo("not paused: nothing to do")
         return
     ctx.ledger().set_brake(ctx.cluster, paused=False, author=ctx.user, reason=reason, now=ctx.now)
-    click.echo(f"resumed; {brake.author} had paused it at {words.shown(brake.at)}: {brake.reason}")
+    click.echo(
+        f"resumed; {brake.author} had paused it at {moments.shown(brake.at)}: {brake.reason}"
+    )

@@ -3,7 +3,7 @@
 import click
 
 from slurm_budget.cli.context import Context
-from slurm_budget.cli.words import shown
+from slurm_budget.text.moments import shown
 
 
 @click.command()

@@ -12,7 +12,7 @@ from slurm_budget.core.holders import Clock
 from slurm_budget.state.jobs import Job
 from slurm_budget.state.snapshot import AccountFacts, Snapshot, UserFacts
 from slurm_budget.state.sweep import SweepPolicy
-from slurm_budget.text.durations import spoken
+from slurm_budget.text.spoken import spoken
 
 MOST_RUNS = 10
 DEEPEST = 64

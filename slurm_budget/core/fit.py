@@ -25,7 +25,7 @@ from slurm_budget.errors import BadInput
 from slurm_budget.state.choose import Candidate, Choice, Demand, Leave
 from slurm_budget.state.jobs import Job, Node
 from slurm_budget.state.sweep import SweepPolicy
-from slurm_budget.text.durations import spoken
+from slurm_budget.text.spoken import spoken
 
 _SHAPE = re.compile(r"(?:([0-9]{1,6})x)?([0-9]{1,6})x(.+)", re.ASCII)
 _NEVER = 1 << 40

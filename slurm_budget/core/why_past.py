@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from slurm_budget.core import live
 from slurm_budget.core.holders import Clock
 from slurm_budget.state.answers import Answer, Known, Past
-from slurm_budget.text.durations import spoken
+from slurm_budget.text.spoken import spoken
 
 MOST_EARLIER = 5
 _ENDS = {

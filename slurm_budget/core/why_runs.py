@@ -7,7 +7,7 @@ from slurm_budget.state.answers import Known
 from slurm_budget.state.intent import Intent
 from slurm_budget.state.jobs import Job
 from slurm_budget.state.sweep import SweepPolicy
-from slurm_budget.text.durations import spoken
+from slurm_budget.text.spoken import spoken
 
 
 def sentences(job: Job, known: Known, clock: Clock) -> list[str]:

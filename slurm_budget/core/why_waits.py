@@ -10,7 +10,7 @@ from slurm_budget.core.retag import held_for_budget
 from slurm_budget.core.why_runs import class_sentence
 from slurm_budget.state.answers import Known
 from slurm_budget.state.jobs import Job
-from slurm_budget.text.durations import spoken
+from slurm_budget.text.spoken import spoken
 
 SHORT_OF_BUDGET = frozenset({"budget", "wait", "never", "blind"})
 MOST_NAMED = 5

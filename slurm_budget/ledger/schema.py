@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.mysql import LONGBLOB
 
-SCHEMA = "0002"
+SCHEMA = "0003"
 """The migration that this code reads and writes."""
 APPLICATION = "slurm-budget"
 SQLITE_APPLICATION_ID = 0x53425547

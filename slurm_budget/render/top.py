@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from slurm_budget.core.overview import Load, Team
-from slurm_budget.text.durations import spoken
 from slurm_budget.text.printable import printable
+from slurm_budget.text.spoken import spoken
 from slurm_budget.usecases.overview import Overview
 
 MS_PER_HOUR = 3_600_000

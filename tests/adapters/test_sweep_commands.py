@@ -71,7 +71,7 @@ class Fake(Commands):
         row = [
             *("900000", "900000", "main", "ana", "vision", "funded-vision", "gpu", str(start)),
             *(str(start), str(start + 300_000), "300000", "0", "COMPLETED", "node=9,gres/gpu=900"),
-            *("9", str(Marker("funded", "funded", 3600, "fits"))),
+            *("9", str(start), "6000", str(Marker("funded", "funded", 3600, "fits"))),
         ]
         yield iter([sacct.SEPARATOR.join(row) + "\n"])
 

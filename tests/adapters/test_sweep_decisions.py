@@ -90,6 +90,8 @@ def accounting() -> str:
         "State": "RUNNING",
         "AllocTRES": "gres/gpu=8",
         "NNodes": "1",
+        "Eligible": str(NOW - 5 * HOUR),
+        "TimelimitRaw": "480",
         "AdminComment": "",
     }
     return sacct.SEPARATOR.join(cells[name] for name in sacct.FIELDS) + "\n"

@@ -59,6 +59,8 @@ def site(playground: Playground, request: pytest.FixtureRequest) -> Iterator[Pla
     began = int(time.time())
     yield playground
     tidy(playground)
+    if request.node.get_closest_marker("requeued_by_hand") is None:
+        lawful.check(playground, began)
 
 
 def tidy(playground: Playground) -> None:
@@ -68,5 +70,3 @@ def tidy(playground: Playground) -> None:
     playground.wait("slurmctld", lambda: "UP" in playground.slurm("scontrol", "ping", code=None))
     playground.slurm("scancel", "--partition=gpu", code=None)
     playground.wait("an empty queue", lambda: not playground.slurm("squeue", "-h", "-a").strip())
-    if request.node.get_closest_marker("requeued_by_hand") is None:
-        lawful.check(playground, began)

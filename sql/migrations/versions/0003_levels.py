@@ -1,13 +1,13 @@
 """What reports need: waiting and usable GPUs as sweeps saw them; when runs could have started.
 
-Revision ID: 0002
+Revision ID: 0003
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "0003"
+down_revision = "0002"
 branch_labels = None
 depends_on = None
 
