@@ -107,7 +107,8 @@ def test_the_daemon_acts_by_itself_and_ends_when_told(site: Playground, start: S
     assert len(requeued(site, victims)) == 1
     assert one.end() == 0
     assert one.out.endswith("stopped\n")
-    assert one.err == ""
+    # a busy machine may miss a beat of a second, and then says so
+    assert [line for line in one.err.splitlines() if "left out" not in line] == []
     assert "swept" in site.sbudget("sweep").out, "the lease was given back"
 
 
