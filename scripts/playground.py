@@ -226,7 +226,11 @@ class Playground:
     def wait(
         self, what: str, condition: Callable[[], object], seconds: float = 60, every: float = 0.3
     ) -> None:
-        """Until `condition()` is true; Failed with the queue as it stands when it does not come."""
+        """Until `condition()` is true; Failed with the queue as it stands when it does not come.
+
+        SBUDGET_PATIENCE multiplies the time, for machines that do several things at once.
+        """
+        seconds *= float(os.environ.get("SBUDGET_PATIENCE", "1"))
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:

@@ -10,7 +10,9 @@ from testcontainers.core.container import DockerContainer
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = ("22.05", "24.11", "26.05")
-PATIENCE = 3600
+PATIENCE = 4200
+AT_ONCE = threading.Semaphore(2)
+"""Rings that run together. Each waits for Slurm most of the time, but three starve two cores."""
 PYTEST = (
     *("python", "-m", "pytest", "-p", "no:cacheprovider", "-q", "tests/cluster", "tests/adapters"),
     *("-m", "cluster or mariadb"),
@@ -38,6 +40,7 @@ class Ring:
 
 def play(ring: Ring) -> None:
     """Run one container to its end, and keep what it said."""
+    AT_ONCE.acquire()
     try:
         container = (
             DockerContainer(f"slurm-budget-test:{ring.version}")
@@ -45,6 +48,7 @@ def play(ring: Ring) -> None:
             .with_volume_mapping(str(ROOT), "/src", "ro")
             # the daemons of one container find each other; zombies of theirs are reaped
             .with_env("SBUDGET_DISPOSABLE", "1")
+            .with_env("SBUDGET_PATIENCE", "3")
             .with_kwargs(hostname="localhost", init=True)
         )
         with container:
@@ -54,4 +58,5 @@ def play(ring: Ring) -> None:
     except Exception as bad:
         ring.output += f"\nthe container failed: {bad!r}"
     finally:
+        AT_ONCE.release()
         ring.said.set()
