@@ -9,6 +9,7 @@ import click
 from slurm_budget.cli import report_words
 from slurm_budget.cli.context import Context
 from slurm_budget.cli.report_cluster import cluster
+from slurm_budget.cli.report_html import html
 from slurm_budget.errors import BadInput
 from slurm_budget.render import reports as columns
 from slurm_budget.render.cells import Time, time_of
@@ -111,3 +112,4 @@ def _print(
 for _report in _REPORTS:
     report.add_command(_command(*_report))
 report.add_command(cluster)
+report.add_command(html)

@@ -1,14 +1,18 @@
 """The delivered share, from what runs and sweeps left in the ledger."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from slurm_budget.core import report_delivered as rows
 from slurm_budget.core.budget import account_budgets
 from slurm_budget.core.delivered import Delivered, Period, delivered, weights
 from slurm_budget.core.division import Weights
+from slurm_budget.core.report_requeues import RequeueRow
 from slurm_budget.core.report_summary import Measure, summary
+from slurm_budget.core.report_waits import WaitRow
 from slurm_budget.errors import BadInput
 from slurm_budget.state.budget import BudgetTree
+from slurm_budget.state.report import Level
 from slurm_budget.usecases.accounting import window_of
 from slurm_budget.usecases.report import Scope, requeues, waits
 
@@ -23,28 +27,37 @@ class Found:
 
 def by_account(scope: Scope) -> list[rows.DeliveredRow]:
     """What each account got and deserved."""
-    return [row for row in _find(scope).rows if scope.wants(row.account)]
+    return [row for row in find(scope).rows if scope.wants(row.account)]
 
 
 def in_short(scope: Scope) -> list[Measure]:
     """The period in a dozen lines."""
     if scope.query.accounts:
         raise BadInput("the summary is of the whole cluster", mend="leave out accounts=")
-    found, query = _find(scope), scope.query
-    return summary(
-        found.delivered,
-        query.end - query.start,
-        rows.teams(scope.tree, found.rows),
-        waits(scope),
-        requeues(scope),
-    )
+    return short(scope, find(scope), waits(scope), requeues(scope))
 
 
-def _find(scope: Scope) -> Found:
+def short(
+    scope: Scope, found: Found, waited: Iterable[WaitRow], stopped: Sequence[RequeueRow]
+) -> list[Measure]:
+    """The same from what was found already."""
+    teams = rows.teams(scope.tree, found.rows)
+    period = scope.query.end - scope.query.start
+    return summary(found.delivered, period, teams, waited, stopped)
+
+
+def looked(scope: Scope) -> tuple[list[tuple[int, int]], list[Level]]:
+    """The stretches in which sweeps looked, and what they saw."""
     ledger, query = scope.ledger, scope.query
     times = ledger.sweep_times(query.cluster, query.start, query.end)
     stretches = rows.looked(times, query.start, query.end, scope.settings.snapshot.max_age)
-    levels = ledger.levels(query.cluster, query.start, query.end)
+    return stretches, ledger.levels(query.cluster, query.start, query.end)
+
+
+def find(scope: Scope) -> Found:
+    """What was delivered. Raises BadInput where no sweep looked: unknown is never zero."""
+    ledger, query = scope.ledger, scope.query
+    stretches, levels = looked(scope)
     if not stretches or not levels:
         raise BadInput(
             "no sweep has looked in this period, so what was waiting is not known",
