@@ -30,7 +30,7 @@ class Frame:
         return TOP + inner * (1 - value / self.high)
 
 
-def nice(most: float, count: int = 4) -> list[float]:
+def nice(most: float, count: int = 5) -> list[float]:
     """Round steps from 0 to at least `most`."""
     if most <= 0:
         return [0, 1]

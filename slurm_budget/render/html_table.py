@@ -2,7 +2,7 @@
 
 from slurm_budget.core.report_delivered import GOOD
 from slurm_budget.render.cells import cell
-from slurm_budget.render.markup import Markup, el
+from slurm_budget.render.markup import Child, Markup, el
 from slurm_budget.render.report_json import plain_value
 from slurm_budget.render.table import NUMBERS, Column, Field, Report, Row, Table
 
@@ -10,7 +10,7 @@ DEEPEST = 6
 """Deeper accounts are not indented further."""
 
 
-def html_table(table: Table[Row], caption: str, *, id_: str, note: str = "") -> Markup:
+def html_table(table: Table[Row], caption: str, *, id_: str, note: Child = None) -> Markup:
     """A table in a box of its own that scrolls where the screen is too narrow.
 
     Figures carry their exact value (as in JSON) in `data-value`, by which they are sorted.
@@ -18,15 +18,19 @@ def html_table(table: Table[Row], caption: str, *, id_: str, note: str = "") -> 
     first, *others = table.fields
     body = []
     for row in table.rows:
-        depth = min(table.report.depth(row), DEEPEST)
         name = _shown(table, first, row)
-        head = el("th", el("bdi", name), scope="row", class_=f"d{depth}", data_value=name)
+        place = _place(first.column, table.report.depth(row))
+        head = el("th", el("bdi", name), scope="row", class_=place, data_value=name)
         body.append(el("tr", head, [_cell(table, field, row) for field in others]))
     return el(
         "div",
         el(
             "table",
-            el("caption", caption, el("small", note) if note else None, id=f"{id_}-caption"),
+            el(
+                "caption",
+                el("span", caption, el("small", note) if note else None),
+                id=f"{id_}-caption",
+            ),
             el("thead", el("tr", [_header(field) for field in table.fields])),
             el("tbody", body),
             data_sortable=True,
@@ -47,8 +51,20 @@ def words(report: Report[Row]) -> Markup:
     return el("details", el("summary", "What the columns mean"), el("dl", entries, class_="words"))
 
 
+def _place(column: Column[Row], depth: int) -> str | None:
+    """How the first cell stands: an account as deep as it is in the tree."""
+    return f"d{min(depth, DEEPEST)}" if column.kind == "account" else None
+
+
 def _shown(table: Table[Row], field: Field[Row], row: Row) -> str:
-    return cell(field.column.kind, field.column.value(row), "hours", table.whole(row))
+    """As in the reports in text; GPU-hours in groups of three digits."""
+    text = cell(field.column.kind, field.column.value(row), "hours", table.whole(row))
+    if field.column.kind == "moment":
+        return text.replace("T", " ")
+    if field.column.kind != "gpu-time":
+        return text
+    whole, dot, part = text.partition(".")
+    return f"{int(whole):,}{dot}{part}" if len(whole.lstrip("-")) > 3 else text
 
 
 def _header(field: Field[Row]) -> Markup:
@@ -74,11 +90,12 @@ def _bar(column: Column[Row], value: float | int | str | None) -> Markup | None:
     """A ratio as a bar below its figure; a low delivered share has another colour."""
     if not isinstance(value, float | int):
         return None
-    low = " low" if column.name == "delivered" and value < GOOD else ""
+    judged = column.name == "delivered"
+    fill = "fill" if not judged else "fill good" if value >= GOOD else "fill low"
     return el(
         "svg",
         el("rect", width=100, height=4, class_="track"),
-        el("rect", width=float(min(max(value, 0), 1) * 100), height=4, class_="fill" + low),
+        el("rect", width=float(min(max(value, 0), 1) * 100), height=4, class_=fill),
         viewBox="0 0 100 4",
         preserveAspectRatio="none",
         class_="bar",

@@ -11,7 +11,7 @@ from slurm_budget.render import page_tables as tables
 from slurm_budget.render import plots
 from slurm_budget.render.cells import cell
 from slurm_budget.render.html_table import html_table, words
-from slurm_budget.render.markup import Child, Markup, el, raw
+from slurm_budget.render.markup import Child, Markup, el, join, raw
 from slurm_budget.render.reports import REQUEUES, WAITS
 from slurm_budget.render.table import Report, Table, chosen
 from slurm_budget.text.durations import spoken
@@ -53,8 +53,8 @@ def page(found: Page, now: int) -> str:
         el(
             "footer",
             el("p", f"Made {say.moment(now)} by slurm-budget {__version__} from its ledger. ",
-               "The figures are those of `sbudget report`; docs/reports.md says what each is, ",
-               "and what it does not know."),
+               "The figures are those of ", el("code", "sbudget report"),
+               "; docs/reports.md says what each is, and what it does not know."),
         ),
         raw("script", script),
     )  # fmt: skip
@@ -142,7 +142,9 @@ def _requeues(found: Page) -> Markup:
     )
     count = len(found.requeues)
     caption = f"All {count}" if count <= LARGEST else f"The {LARGEST} largest of {count}"
-    note = "" if count <= LARGEST else "`sbudget report requeues` lists every one."
+    note = (
+        None if count <= LARGEST else [el("code", "sbudget report requeues"), join(" lists all.")]
+    )
     table = _table(found, REQUEUES, largest)
     return _section(
         "requeues", title, causes,

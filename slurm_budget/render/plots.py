@@ -119,7 +119,7 @@ def waits(rows: Sequence[WaitRow], says: str) -> Markup:
         return TOP + BEAT * len(rows) + BOTTOM
 
     def draw(width: int) -> Markup:
-        frame = Frame(width, height(width), 1, left=150 if width > 500 else 128)
+        frame = Frame(width, height(width), 1, left=170 if width > 500 else 152)
 
         def x(wait: int) -> float:
             return frame.x(min(log(max(wait, 1)) / log(until), 1) * 0.95)
