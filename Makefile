@@ -25,6 +25,7 @@ demo: setup
 
 test: check torch
 	@scripts/cluster install --yes
+	@scripts/setup-browser
 	@$(PY) -m pytest
 
 unit: setup
@@ -32,6 +33,7 @@ unit: setup
 
 adapters: setup
 	@scripts/cluster install --yes
+	@scripts/setup-browser
 	@$(PY) -m pytest tests/adapters
 
 cluster: setup

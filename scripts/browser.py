@@ -37,7 +37,6 @@ def browser() -> Iterator[Chrome]:
         options.binary_location = shutil.which("chromium") or ""
         for flag in (*FLAGS, f"--user-data-dir={profile}"):
             options.add_argument(flag)
-        options.ignore_local_proxy_environment_variables()
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         driver = Chrome(options, ChromeService(shutil.which("chromedriver")))
         try:

@@ -48,7 +48,7 @@ def page(found: Page, now: int) -> str:
             el("h1", "GPU budgets of ", el("bdi", cluster)),
             el("p", f"{period}. GPU-time in GPU-hours."),
         ),
-        el("main", _summary(found), _accounts(found), _use(found), _waits(found),
+        el("main", _summary(found), _use(found), _accounts(found), _waits(found),
            _requeues(found), id="main"),
         el(
             "footer",
@@ -84,17 +84,6 @@ def _summary(found: Page) -> Markup:
     return _section("summary", "In short", el("dl", tiles, class_="tiles"))
 
 
-def _accounts(found: Page) -> Markup:
-    report = tables.TREE_UNSEEN if found.unknown else tables.TREE
-    table = _table(found, report, tables.accounts(found.budgets, found.delivered))
-    return _section(
-        "accounts",
-        "Accounts",
-        html_table(table, f"{report.title}, GPU-hours", id_="tree"),
-        words(report),
-    )
-
-
 def _use(found: Page) -> Markup:
     pieces = found.pieces
     table = _table(found, tables.PIECES, pieces)
@@ -111,6 +100,17 @@ def _use(found: Page) -> Markup:
             html_table(table, f"Use in pieces of {each}, GPU-hours", id_="pieces"),
             words(tables.PIECES),
         ),
+    )
+
+
+def _accounts(found: Page) -> Markup:
+    report = tables.TREE_UNSEEN if found.unknown else tables.TREE
+    table = _table(found, report, tables.accounts(found.budgets, found.delivered))
+    return _section(
+        "accounts",
+        "Accounts",
+        html_table(table, f"{report.title}, GPU-hours", id_="tree"),
+        words(report),
     )
 
 

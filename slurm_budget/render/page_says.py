@@ -64,7 +64,9 @@ def use(pieces: Sequence[Piece]) -> str:
         out += f" The budgets promise {gpus(sum(promised))}."
     seen = sum(p.seen for p in pieces)
     if seen:
-        out += f" {sum(p.capacity for p in pieces) / seen / 1000:.1f} could be used."
+        out += (
+            f" There were {sum(p.capacity for p in pieces) / seen / 1000:.1f} that could be used."
+        )
     return out
 
 
