@@ -4,7 +4,7 @@ from slurm_budget.core.report_delivered import GOOD
 from slurm_budget.render.cells import cell
 from slurm_budget.render.markup import Child, Markup, el
 from slurm_budget.render.report_json import plain_value
-from slurm_budget.render.table import NUMBERS, Column, Field, Report, Row, Table
+from slurm_budget.render.table import NUMBERS, Column, Field, Row, Table
 
 DEEPEST = 6
 """Deeper accounts are not indented further."""
@@ -43,17 +43,18 @@ def html_table(table: Table[Row], caption: str, *, id_: str, note: Child = None)
     )
 
 
-def words(report: Report[Row]) -> Markup:
+def words(table: Table[Row]) -> Markup:
     """What the columns mean."""
-    entries = [
-        el("div", el("dt", column.header), el("dd", column.doc)) for column in report.columns
-    ]
+    columns = [field.column for field in table.fields]
+    entries = [el("div", el("dt", one.header), el("dd", one.doc)) for one in columns]
     return el("details", el("summary", "What the columns mean"), el("dl", entries, class_="words"))
 
 
 def _place(column: Column[Row], depth: int) -> str | None:
     """How the first cell stands: an account as deep as it is in the tree."""
-    return f"d{min(depth, DEEPEST)}" if column.kind == "account" else None
+    if column.kind == "account":
+        return f"d{min(depth, DEEPEST)}"
+    return "when" if column.kind == "moment" else None
 
 
 def _shown(table: Table[Row], field: Field[Row], row: Row) -> str:

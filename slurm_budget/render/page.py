@@ -98,7 +98,7 @@ def _use(found: Page) -> Markup:
             "details",
             el("summary", "The figures of both plots" if seen else "The figures of the plot"),
             html_table(table, f"Use in pieces of {each}, GPU-hours", id_="pieces"),
-            words(tables.PIECES),
+            words(table),
         ),
     )
 
@@ -110,7 +110,7 @@ def _accounts(found: Page) -> Markup:
         "accounts",
         "Accounts",
         html_table(table, f"{report.title}, GPU-hours", id_="tree"),
-        words(report),
+        words(table),
     )
 
 
@@ -125,7 +125,7 @@ def _waits(found: Page) -> Markup:
         plots.waits(found.waits, say.waits(found.waits)),
         html_table(table, "Waits of runs that started, [days-]hours:minutes:seconds",
                    id_="waits-table"),
-        words(WAITS),
+        words(table),
     )  # fmt: skip
 
 
@@ -141,12 +141,12 @@ def _requeues(found: Page) -> Markup:
         note="Lost is the whole run, as if there was no checkpoint.",
     )
     count = len(found.requeues)
-    caption = f"All {count}" if count <= LARGEST else f"The {LARGEST} largest of {count}"
-    note = (
-        None if count <= LARGEST else [el("code", "sbudget report requeues"), join(" lists all.")]
-    )
+    caption, note = f"All {count}", None
+    if count > LARGEST:
+        caption = f"The {LARGEST} largest of {count}"
+        note = join(el("code", "sbudget report requeues"), " lists all.")
     table = _table(found, REQUEUES, largest)
     return _section(
         "requeues", title, causes,
-        html_table(table, f"{caption}, GPU-hours", id_="stopped", note=note), words(REQUEUES),
+        html_table(table, f"{caption}, GPU-hours", id_="stopped", note=note), words(table),
     )  # fmt: skip

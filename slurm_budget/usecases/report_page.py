@@ -63,7 +63,8 @@ def pieces(scope: Scope) -> list[series.Piece]:
     stretches, levels = share.looked(scope)
     with ledger.period(query.cluster, query.start, query.end) as period:
         changes = rows.changes(levels, period.spans(), scope.weights, str)
-        out = series.series(series.marks(query.start, query.end), stretches, changes)
+        seen = stretches if levels else []
+        out = series.series(series.marks(query.start, query.end), seen, changes)
     window = window_of(scope.settings).budget_seconds
     changed = {change.at for change in ledger.log(query.cluster)}
     last, tree = query.start, ledger.budget_tree(query.cluster, query.start)

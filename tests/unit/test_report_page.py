@@ -5,6 +5,7 @@ from base64 import b64encode
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,6 +22,7 @@ from slurm_budget.core.series import MOST, Piece, marks, promised, series
 from slurm_budget.render.axes import nice
 from slurm_budget.render.markup import el, join
 from slurm_budget.render.page import LARGEST, page
+from slurm_budget.render.page_tables import PIECES
 from slurm_budget.state.budget import BudgetNode, BudgetTree
 from slurm_budget.usecases.report_page import Page
 
@@ -256,3 +258,9 @@ def test_ticks_are_few_and_reach_the_top(most: float) -> None:
     assert found[0] == 0
     assert found[-1] >= most * 0.99
     assert 2 <= len(found) <= 8
+
+
+def test_the_docs_name_every_column_of_the_pieces() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "reports.md").read_text()
+    for column in PIECES.columns:
+        assert f"| {column.name} | {column.header} | {column.doc} |" in text
