@@ -36,7 +36,11 @@ def tiles(measures: Iterable[Measure]) -> list[Tile]:
         return value or "-"
 
     return [
-        Tile("Delivered", text("delivered"), "of the GPU-time that teams deserved"),
+        Tile(
+            "Delivered",
+            text("delivered"),
+            "of what teams deserved, surplus not counted",
+        ),
         Tile("Good teams", f"{text('teams_good')} of {text('teams')}", f"got {GOOD:.0%} or more"),
         Tile("Worst team", text("worst"), text("worst_team")),
         Tile("Occupancy", text("occupancy"), "of the GPUs that could be used"),
