@@ -14,7 +14,7 @@ from slurm_budget.render.html_table import html_table, words
 from slurm_budget.render.markup import Child, Markup, el, join, raw
 from slurm_budget.render.reports import REQUEUES, WAITS
 from slurm_budget.render.table import Report, Table, chosen
-from slurm_budget.text.durations import spoken
+from slurm_budget.text.spoken import spoken
 from slurm_budget.usecases.report_page import Page
 
 LARGEST = 20

@@ -9,7 +9,7 @@ from slurm_budget.core.report_waits import CLASSES, WaitRow
 from slurm_budget.core.series import Piece
 from slurm_budget.render.cells import cell, ratio
 from slurm_budget.text import moments
-from slurm_budget.text.durations import spoken
+from slurm_budget.text.spoken import spoken
 
 
 @dataclass(frozen=True, slots=True)

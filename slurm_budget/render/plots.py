@@ -12,7 +12,7 @@ from slurm_budget.core.series import Piece
 from slurm_budget.render.axes import BOTTOM, TOP, Frame, grid, nice, times, when
 from slurm_budget.render.cells import ratio
 from slurm_budget.render.markup import Child, Markup, el, join
-from slurm_budget.text.durations import spoken
+from slurm_budget.text.spoken import spoken
 
 WIDE, NARROW = 960, 340
 Draw = Callable[[int], Markup]
