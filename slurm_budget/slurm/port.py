@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 
 from slurm_budget.errors import SlurmUnreachable
-from slurm_budget.slurm import actions, history, nodes, preemption, squeue, topology
+from slurm_budget.slurm import actions, history, nodes, preemption, squeue, topology, versions
 from slurm_budget.slurm.command import Commands, checked
 from slurm_budget.state.answers import Past
 from slurm_budget.state.jobs import Deed, Job, Node, Place
@@ -20,11 +20,14 @@ class CommandSlurm:
 
     def __init__(self, commands: Commands) -> None:
         self.commands = commands
+        self._version: versions.Version | None = None
 
     def config(self) -> dict[str, str]:
         """slurmctld's configuration in force (`scontrol show config`)."""
         text = checked(self.commands.run("scontrol", "show", "config"), silent_ok=False)
-        return {key: value.strip() for key, value in _CONFIG.findall(text)}
+        found = {key: value.strip() for key, value in _CONFIG.findall(text)}
+        self._version = versions.parse(found.get("SLURM_VERSION", ""))
+        return found
 
     def cluster(self) -> str:
         name = self.config().get("ClusterName", "")
@@ -39,7 +42,9 @@ class CommandSlurm:
     def jobs(self, *, shares: bool = True) -> list[Job]:
         """All that live. `shares`: with the GPUs that each has on each of its nodes, for which a
         second command may be needed."""
-        return squeue.jobs(self.commands, shares=shares)
+        if self._version is None:
+            self.config()
+        return squeue.jobs(self.commands, self._version or versions.UNKNOWN, shares=shares)
 
     def nodes(self) -> list[Node]:
         return nodes.nodes(self.commands)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from ClusterShell.NodeSet import NodeSet, NodeSetException
 
 from slurm_budget.errors import BadInput, SlurmUnreachable
+from slurm_budget.slurm import versions
 from slurm_budget.slurm.command import Commands, checked
 from slurm_budget.state.jobs import Job
 from slurm_budget.text import durations, jobids, tres
@@ -27,24 +28,31 @@ FIELDS = (
 _NONE = frozenset({"", "N/A", "NONE", "UNKNOWN", "(NULL)"})
 
 
-def argv() -> tuple[str, ...]:
+def fields(version: versions.Version) -> tuple[str, ...]:
+    """FIELDS, with the one that tells of whole nodes in this version."""
+    if not versions.says_exclusive(version):
+        return FIELDS
+    return tuple("Exclusive" if name == "OverSubscribe" else name for name in FIELDS)
+
+
+def argv(names: tuple[str, ...] = FIELDS) -> tuple[str, ...]:
     """All states, so that a job in COMPLETING is seen to hold its GPUs still."""
-    format_ = ",".join(f"{name}:{SEPARATOR}" for name in FIELDS)
+    format_ = ",".join(f"{name}:{SEPARATOR}" for name in names)
     return ("squeue", "-a", "-h", "-t", "all", "-O", format_)
 
 
-def records(text: str) -> Iterator[dict[str, str]]:
+def records(text: str, names: tuple[str, ...] = FIELDS) -> Iterator[dict[str, str]]:
     """Split squeue's output. Raises SlurmUnreachable when its end was cut off."""
     pieces = text.split(SEPARATOR)
     tail = pieces.pop()
-    if tail.strip() or len(pieces) % len(FIELDS):
+    if tail.strip() or len(pieces) % len(names):
         raise SlurmUnreachable(
             f"squeue's output ends in the middle of a job ({len(pieces)} fields)",
             where="squeue -O",
             mend="run it again; if it stays so, report your Slurm version",
         )
-    for at in range(0, len(pieces), len(FIELDS)):
-        row = dict(zip(FIELDS, pieces[at : at + len(FIELDS)], strict=True))
+    for at in range(0, len(pieces), len(names)):
+        row = dict(zip(names, pieces[at : at + len(names)], strict=True))
         row["JobID"] = row["JobID"].lstrip("\n")
         yield row
 
@@ -123,9 +131,15 @@ def job(row: Mapping[str, str]) -> Job:
         max_nodes=_most_nodes(row),
         per_task=sum(tres.gpus(_text(row["tres-per-task"])).values()) or None,
         cpus=int(_text(row["NumCPUs"]) or 0),
-        exclusive=row["OverSubscribe"].strip().upper() in ("NO", "EXCLUSIVE"),
+        exclusive=_exclusive(row),
         expected=moment(row["StartTime"]) if state == "PENDING" else None,
     )
+
+
+def _exclusive(row: Mapping[str, str]) -> bool:
+    if "Exclusive" in row:
+        return row["Exclusive"].strip().upper() == "NODE"
+    return row["OverSubscribe"].strip().upper() in ("NO", "EXCLUSIVE")
 
 
 def _most_nodes(row: Mapping[str, str]) -> int | None:
@@ -144,19 +158,28 @@ LIVE = frozenset({"PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING"
                   "SPECIAL_EXIT", "RESIZING"})  # fmt: skip
 
 
-def jobs(commands: Commands, *, shares: bool = True) -> list[Job]:
-    """All jobs that live, with the GPUs they hold on each node. At most two commands: the second
-    where a run of several nodes did not ask for its GPUs by node. What that does not tell (the run
-    started or ended in between) stays empty: not known."""
+def jobs(
+    commands: Commands, version: versions.Version = versions.UNKNOWN, *, shares: bool = True
+) -> list[Job]:
+    """All jobs that live, with the GPUs they hold on each node. At most two commands: see
+    `with_shares`."""
+    names = fields(version)
     found = [
         job(row)
-        for row in records(checked(commands.run(*argv())))
+        for row in records(checked(commands.run(*argv(names))), names)
         if row["State"].strip().upper() in LIVE
     ]
-    if shares and any(item.gpus and item.nodes and not item.gpus_on for item in found):
-        exact = gpus_by_node(checked(commands.run("scontrol", "-d", "show", "job")))
-        found = [_with(item, exact.get(item.id)) for item in found]
-    return found
+    return with_shares(commands, found) if shares else found
+
+
+def with_shares(commands: Commands, found: list[Job]) -> list[Job]:
+    """The same with GPUs by node, by one command where a run of several nodes did not ask for them
+    by node. What that does not tell (the run started or ended in between) stays empty: not known.
+    """
+    if not any(item.gpus and item.nodes and not item.gpus_on for item in found):
+        return found
+    exact = gpus_by_node(checked(commands.run("scontrol", "-d", "show", "job")))
+    return [_with(item, exact.get(item.id)) for item in found]
 
 
 def _with(item: Job, exact: Mapping[str, int] | None) -> Job:

@@ -27,3 +27,22 @@ def parallel_loads(version: Version) -> int:
     """How many `sacctmgr load` that only modify may run at once. The wait described above is spent
     idle, so several share it; since 24.11 there is nothing to gain."""
     return 6 if version < (24, 11) else 1
+
+
+def says_exclusive(version: Version) -> bool:
+    """Whether `squeue -O Exclusive` tells which jobs want whole nodes (NODE). So in 26.05, where
+    OverSubscribe is NO for every job of a partition that shares nothing. 24.11 and 22.05 know no
+    such field; there OverSubscribe is NO for those jobs and OK for the others."""
+    return version >= (26, 5)
+
+
+def pyslurm(text: str) -> Version:
+    """The Slurm that a release of pyslurm is for: `25.11.2` -> (25, 11), `25.5.0` -> (25, 5). It is
+    compiled against that Slurm's structures, and no other's do; its third number is its own."""
+    match = re.match(r"(\d+)\.(\d+)", text)
+    return (int(match[1]), int(match[2])) if match else UNKNOWN
+
+
+def spelled(version: Version) -> str:
+    """(25, 5) -> `25.05`, as Slurm says it."""
+    return f"{version[0]}.{version[1]:02}"
