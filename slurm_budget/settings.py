@@ -52,6 +52,9 @@ class SlurmSettings(_Section):
     conf: Path | None = Field(None, description="slurm.conf, where SLURM_CONF is not set")
     bin: Path | None = Field(None, description="folder of Slurm's commands; empty: PATH")
     timeout: Seconds = Field(60, description="how long one command may take")
+    backend: Literal["commands", "pyslurm"] = Field(
+        "commands", description="what reads the queue; pyslurm must be of Slurm's version"
+    )
     source: Literal["sacct", "slurmdbd-sql"] = Field("sacct", description="where runs come from")
 
 

@@ -55,7 +55,11 @@ class Context:
         return Commands(conf=slurm.conf, bin=slurm.bin, timeout=slurm.timeout)
 
     def slurm(self) -> "CommandSlurm":
-        """The Slurm port."""
+        """The Slurm port, as slurm.backend says."""
+        if self.settings.slurm.backend == "pyslurm":
+            from slurm_budget.slurm.pyslurm_port import PyslurmSlurm
+
+            return PyslurmSlurm.opened(self.commands)
         from slurm_budget.slurm.port import CommandSlurm
 
         return CommandSlurm(self.commands)
