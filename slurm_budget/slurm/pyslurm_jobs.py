@@ -86,15 +86,24 @@ def _resources(found: Any) -> str:
 def _per_node(job: Any, asked: Any) -> str:
     """GPUs asked for by node. Raises SlurmUnreachable where pyslurm took a GPU type of digits alone
     (`gpu:4090:2`) for a count: then a node would have more than all nodes together."""
-    text = ",".join(f"{name}:{count}" for name, count in job.gres_per_node.items())
-    by_node, all_in_all = sum(tres.gpus(text).values()), sum(tres.gpus(_resources(asked)).values())
-    if by_node > all_in_all:
+    found = job.gres_per_node
+    by_node = found.get("gres/gpu", found.get("gpu", 0))
+    if by_node > _gpus(asked):
         raise SlurmUnreachable(
-            f"job {job.id} asks for {by_node} GPUs on each node and {all_in_all} in all",
+            f"job {job.id} asks for {by_node} GPUs on each node and {_gpus(asked)} in all",
             where="pyslurm.Jobs.load",
             mend='pyslurm misreads GPU types of digits alone: set slurm.backend = "commands"',
         )
-    return text
+    return ",".join(f"{name}:{count}" for name, count in found.items())
+
+
+def _gpus(asked: Any) -> int:
+    """All GPUs of pyslurm's TrackableResources; the untyped figure is the sum of all types."""
+    if asked is None:
+        return 0
+    if "gpu" in asked.gres:
+        return int(asked.gres["gpu"].count)
+    return sum(item.count for name, item in asked.gres.items() if name.startswith("gpu:"))
 
 
 def _dependency(found: Mapping[str, Any] | None) -> str:
@@ -104,4 +113,4 @@ def _dependency(found: Mapping[str, Any] | None) -> str:
              for job in jobs]  # fmt: skip
     if found["singleton"]:
         items.append("singleton")
-    return ("?" if found["satisfy"] == "any" else ",").join(items) or "unknown"
+    return ("?" if found["satisfy"] == "any" else ",").join(items) or "other"

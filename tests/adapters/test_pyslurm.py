@@ -165,7 +165,7 @@ def test_a_dependency_stays_one(site: Path) -> None:
     first, second = read(
         opened(site), pending(dependencies=kinds), pending(id=58, dependencies=lost)
     )
-    assert (first.dependency, second.dependency) == ("afterok:5,afterok:6_*", "unknown")
+    assert (first.dependency, second.dependency) == ("afterok:5,afterok:6_*", "other")
 
 
 def test_a_type_of_digits_that_pyslurm_takes_for_a_count_is_not_believed(site: Path) -> None:
