@@ -8,7 +8,6 @@ from typing import Any
 
 from slurm_budget.errors import SlurmUnreachable
 from slurm_budget.slurm import squeue
-from slurm_budget.text import tres
 
 
 def _text(value: object) -> str:
