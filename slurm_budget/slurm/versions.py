@@ -1,6 +1,12 @@
 """What differs between Slurm versions, each with the fact; nothing else asks for a version.
 
-Measured on Debian's packages 22.05.8, 24.11.5 and 26.05.5.
+Measured on Debian's packages 22.05.8, 24.11.5 and 26.05.5. Where a reply itself tells which spelling
+it has, its reader takes all of them and no version is asked for:
+
+- GPUs asked for are `gres:gpu:8` in 22.05, and `gres/gpu:8` or `gres/gpu=8` later (text.tres);
+- a node tells of its topology from 25.05 on (nodes, usecases.observe);
+- slurmdbd's tables have `restart_cnt` since some version after 22.05, and uids without a name are
+  numbers in sacct since then (slurmdbd_sql).
 """
 
 import re

@@ -246,6 +246,19 @@ def test_the_callers_environment_does_not_change_slurms_output(
     assert "TZ=UTC" in done.out
 
 
+def test_whole_nodes_have_a_field_of_their_own_from_26_05_on() -> None:
+    """There OverSubscribe is NO for every job of a partition that shares nothing."""
+    fields = squeue.fields((26, 5))
+    config = {("scontrol", "show", "config"): "SLURM_VERSION           = 26.05.5\n"}
+    at = fields.index("Exclusive")
+    for said, exclusive in (("NODE", True), ("NO", False), ("USER", False)):
+        row = [*ARRAY[:at], said, *ARRAY[at + 1 :]]
+        slurm = CommandSlurm(Recorded(config | {squeue.argv(fields): text(row)}))
+        assert [job.exclusive for job in slurm.jobs()] == [exclusive]
+    assert "OverSubscribe" not in fields
+    assert squeue.fields((24, 11)) == squeue.fields((22, 5)) == squeue.FIELDS
+
+
 def test_missing_and_slow_commands_say_so(tmp_path: Path) -> None:
     with pytest.raises(SlurmUnreachable, match="not there"):
         Commands(bin=tmp_path).run("squeue")
