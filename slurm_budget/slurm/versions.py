@@ -1,7 +1,7 @@
 """What differs between Slurm versions, each with the fact; nothing else asks for a version.
 
-Measured on Debian's packages 22.05.8, 24.11.5 and 26.05.5. Where a reply itself tells which spelling
-it has, its reader takes all of them and no version is asked for:
+Measured on Debian's packages 22.05.8, 24.11.5 and 26.05.5. Where a reply itself tells its
+spelling, its reader takes all of them and no version is asked for:
 
 - GPUs asked for are `gres:gpu:8` in 22.05, and `gres/gpu:8` or `gres/gpu=8` later (text.tres);
 - a node tells of its topology from 25.05 on (nodes, usecases.observe);
