@@ -22,7 +22,8 @@ def load(commands: Commands) -> ModuleType:
     """The module `pyslurm`, reading the same slurm.conf as the commands do. Raises BadInput where
     it is not there, is of another version, or cannot be loaded."""
     answer = checked(commands.run("scontrol", "-V"), silent_ok=False).strip()
-    _check(answer, _installed(versions.parse(answer)))
+    installed = _installed(versions.parse(answer))
+    _check(answer, installed)
     conf = commands.conf_in_force()
     if not conf.exists():
         # libslurm would end this process
@@ -30,13 +31,20 @@ def load(commands: Commands) -> ModuleType:
     os.environ["SLURM_CONF"] = str(conf)
     os.environ["SLURM_BITSTR_LEN"] = commands.environment()["SLURM_BITSTR_LEN"]
     try:
-        return importlib.import_module("pyslurm")
+        library = importlib.import_module("pyslurm")
     except ImportError as bad:
         raise BadInput(
             f"pyslurm cannot be loaded: {bad}",
             where=_WHERE,
             mend=f"build it again on this machine (pip install --no-binary pyslurm), {_OR}",
         ) from bad
+    if versions.pyslurm(library.__version__) != versions.pyslurm(installed):
+        raise BadInput(
+            f"pyslurm {library.__version__} is loaded, and {installed} is installed now",
+            where=_WHERE,
+            mend="restart this program",
+        )
+    return library
 
 
 def _installed(slurm: versions.Version) -> str:

@@ -115,6 +115,16 @@ def test_a_pyslurm_that_cannot_be_loaded_is_no_reason_to_use_the_commands(site: 
         opened(site)
 
 
+def test_an_upgrade_beneath_a_running_daemon_is_seen(site: Path) -> None:
+    opened(site)
+    loaded = sys.modules["pyslurm"]
+    install(site, "26.11.0")
+    sys.modules["pyslurm"] = loaded
+    (site / "scontrol").write_text("#!/bin/sh\necho slurm 26.11.1\n")
+    with pytest.raises(BadInput, match=r"26\.5\.0 is loaded, and 26\.11\.0 is installed now"):
+        opened(site)
+
+
 def test_without_slurm_conf_libslurm_is_not_asked(site: Path) -> None:
     (site / "slurm.conf").unlink()
     with pytest.raises(BadInput, match=r"needs slurm\.conf"):
