@@ -1,6 +1,7 @@
 """A job of pyslurm as the row that squeue would have printed for it, so that both are read alike.
 
 pyslurm's attributes as of 25.11. It splits texts for its users; they are put together again here.
+Its resource_sharing is what OverSubscribe was before 26.05, with a libslurm of 26.05 too.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

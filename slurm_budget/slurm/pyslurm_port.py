@@ -1,6 +1,6 @@
 """The Slurm port that reads the queue by pyslurm; implements ports.JobPort.
 
-Slurm's commands do what pyslurm 25.11 cannot, so this is the command port with reads replaced:
+Slurm's commands do what pyslurm 25.11 cannot, so this is the command port with one read replaced:
 
 - requeue: pyslurm cannot say `Incomplete`, and would start a job again that has just ended;
 - signal, release, retag, notify: it names jobs by number alone, which for the last task of an array
