@@ -1,2 +1,2 @@
-"""The Slurm port by Slurm's own commands; where a site asks for it, the queue by pyslurm. What differs
-between versions lives in versions.py, alone."""
+"""The Slurm port by Slurm's own commands; the queue also by pyslurm, where a site asks for it.
+Version differences live in versions.py, alone."""
