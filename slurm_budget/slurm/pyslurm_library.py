@@ -52,7 +52,7 @@ def _installed(slurm: versions.Version) -> str:
         return version("pyslurm")
     except PackageNotFoundError:
         raise BadInput(
-            'slurm.backend is "pyslurm", which is not installed',
+            "pyslurm is not installed",
             where=_WHERE,
             mend=f"install pyslurm {slurm[0]}.{slurm[1]}, which is for Slurm"
             f" {versions.spelled(slurm)} (docs/operations.md), {_OR}",

@@ -16,7 +16,8 @@ from slurm_budget.slurm.pyslurm_port import PyslurmSlurm
 
 
 def by_commands(site: Playground) -> CommandSlurm:
-    return CommandSlurm(Commands(conf=site.conf))
+    # short, for a controller that is gone
+    return CommandSlurm(Commands(conf=site.conf, timeout=5))
 
 
 def by_pyslurm(site: Playground) -> PyslurmSlurm:
