@@ -8,7 +8,7 @@ import click
 
 from slurm_budget.cli.context import Context
 from slurm_budget.errors import BadInput, Exit, SbudgetError
-from slurm_budget.usecases.accounting import Taken, rebuild, take, window_of
+from slurm_budget.usecases.accounting import Taken, catch_up, rebuild, take, window_of
 
 MARIADB = """\b
 For MariaDB, as an administrator of the database:
@@ -119,14 +119,18 @@ def rebuild_(context: Context, since: str | None) -> None:
 
 
 @ledger.command("import")
-@click.argument("file", type=click.Path(path_type=Path, allow_dash=True, dir_okay=False))
+@click.argument(
+    "file", required=False, type=click.Path(path_type=Path, allow_dash=True, dir_okay=False)
+)
 @click.option("--cluster", default="", help="For dumps without a Cluster column.")
 @click.pass_obj
-def import_(context: Context, file: Path, cluster: str) -> None:
-    """Read runs from a dump of sacct in FILE (`-`: standard input).
+def import_(context: Context, file: Path | None, cluster: str) -> None:
+    """Read runs from Slurm's accounting, or from a dump of sacct in FILE (`-`: standard input).
+
+    Without FILE: what a sweep would read, from the start of the window the first time.
 
     \b
-    Make one with
+    Make a dump with
       TZ=UTC sacct -a -D -X -P -S 2025-01-01 -E now -o JobIDRaw,Cluster,User,Account,QOS,\\
         Partition,Submit,Start,End,ElapsedRaw,Suspended,State,AllocTRES,NNodes,AdminComment
     Times are read as UTC. Good rows go in, bad ones are listed and make the exit code 3; the same
@@ -134,11 +138,27 @@ def import_(context: Context, file: Path, cluster: str) -> None:
     """
     from slurm_budget.slurm.sacct import dump
 
+    if file is None:
+        _import_new(context)
+        return
     where = "standard input" if str(file) == "-" else str(file)
     with _opened(file) as lines:
         found = dump(lines, where, cluster)
         taken = take(context.ledger(), found, f"import of {where}"[:255], context.now)
     _tell(taken, where)
+    if taken.bad:
+        raise click.exceptions.Exit(Exit.PARTLY)
+
+
+def _import_new(context: Context) -> None:
+    settings, name = context.settings, context.cluster
+    source = settings.slurm.source
+    first = context.now - window_of(settings).reach
+    taken = catch_up(
+        context.ledger(), name, context.source(name), source, context.now,
+        first=first, overlap=settings.sweep.overlap,
+    )  # fmt: skip
+    _tell(taken, source)
     if taken.bad:
         raise click.exceptions.Exit(Exit.PARTLY)
 

@@ -25,6 +25,7 @@ _COMMANDS = {
     "report": ("slurm_budget.cli.report:report", "Reports in the manner of sreport."),
     "resume": ("slurm_budget.cli.pause:resume", "End a pause."),
     "run": ("slurm_budget.cli.run:run", "Sweep at every beat: the daemon."),
+    "setup": ("slurm_budget.cli.setup:setup", "Install on this controller, or undo that."),
     "sweep": ("slurm_budget.cli.sweep:sweep", "Observe, account, retag, choose, act, publish."),
     "sync": ("slurm_budget.cli.sync:sync", "Make Slurm's associations and QOS as budgets say."),
     "top": ("slurm_budget.cli.top:top", "Teams, what runs and waits, and the last sweeps, live."),

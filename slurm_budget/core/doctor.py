@@ -15,20 +15,27 @@ Level = Literal["ok", "warning", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check. `mend` is the line to write, and where; empty when all is well."""
+    """One check. `mend` is the line to write, empty when all is well; `where` the file, command or
+    database that `what` was seen in, where the check's name does not say it."""
 
     check: str
     level: Level
     what: str
     mend: str = ""
+    where: str = ""
 
 
 def _words(value: str) -> set[str]:
     return {word.strip().lower() for word in re.split(r"[,\s]+", value) if word.strip()}
 
 
-def _rule(check: str, good: bool, what: str, mend: str, level: Level = "error") -> Finding:
-    return Finding(check, "ok", what) if good else Finding(check, level, what, mend)
+def rule(
+    check: str, good: bool, what: str, mend: str, level: Level = "error", where: str = ""
+) -> Finding:
+    """`ok` where it is good, else `level` with how to mend it."""
+    if good:
+        return Finding(check, "ok", what, where=where)
+    return Finding(check, level, what, mend, where)
 
 
 def slurm_conf(config: Mapping[str, str]) -> list[Finding]:
@@ -40,78 +47,71 @@ def slurm_conf(config: Mapping[str, str]) -> list[Finding]:
     flags = _words(get("priorityflags", "") or "")
     preempt = get("preempttype", "") or ""
     mode = get("preemptmode", "") or ""
-    plugins = _words(get("jobsubmitplugins", "") or "")
     storage = get("accountingstoragetype", "") or ""
     requeue = get("jobrequeue", "1") or "1"
     missing = [word for word in ("associations", "limits", "qos") if word not in enforce]
     return [
-        _rule(
+        rule(
             "accounting",
             storage.endswith("slurmdbd"),
             f"AccountingStorageType={storage}",
             "slurm.conf: AccountingStorageType=accounting_storage/slurmdbd",
         ),
-        _rule(
+        rule(
             "gpu accounting",
             "gres/gpu" in _words(tres),
             f"AccountingStorageTRES={tres}",
             "slurm.conf: AccountingStorageTRES=gres/gpu (without it every GPU job costs 0)",
         ),
-        _rule(
+        rule(
             "enforcement",
             not missing or "all" in enforce,
             f"AccountingStorageEnforce={','.join(sorted(enforce)) or '(none)'}",
             "slurm.conf: AccountingStorageEnforce=associations,limits,qos",
         ),
-        _rule(
+        rule(
             "safe limits",
             "safe" not in enforce,
             "AccountingStorageEnforce has safe" if "safe" in enforce else "no safe",
             "with qos.backstop set, safe refuses jobs whose whole time limit does not fit",
             "warning",
         ),
-        _rule(
+        rule(
             "priority",
             priority.endswith("multifactor"),
             f"PriorityType={priority}",
             "slurm.conf: PriorityType=priority/multifactor",
         ),
-        _rule(
+        rule(
             "fair tree",
             "no_fair_tree" not in flags,
             f"PriorityFlags={','.join(sorted(flags)) or '(default: FAIR_TREE)'}",
             "slurm.conf: remove NO_FAIR_TREE from PriorityFlags",
         ),
-        _rule(
+        rule(
             "fairshare weight",
             (get("priorityweightfairshare", "0") or "0").strip() != "0",
             f"PriorityWeightFairShare={get('priorityweightfairshare', '0')}",
             "slurm.conf: PriorityWeightFairshare=100000",
         ),
-        _rule(
+        rule(
             "preemption",
             preempt.endswith("qos"),
             f"PreemptType={preempt}",
             "slurm.conf: PreemptType=preempt/qos",
         ),
-        _rule(
+        rule(
             "preempt mode",
             "REQUEUE" in mode.upper(),
             f"PreemptMode={mode}",
             "slurm.conf: PreemptMode=REQUEUE",
         ),
-        _rule(
+        rule(
             "requeue",
             requeue.strip() != "0",
             f"JobRequeue={requeue}",
             "slurm.conf: JobRequeue=1 (else only jobs with --requeue can be funded for long)",
             "warning",
-        ),
-        _rule(
-            "submit hook",
-            "lua" in plugins,
-            f"JobSubmitPlugins={','.join(sorted(plugins)) or '(none)'}",
-            "run `sbudget hook install`; slurm.conf: JobSubmitPlugins=lua",
         ),
     ]
 
@@ -122,7 +122,7 @@ def partitions(text_by_name: Mapping[str, str], gpu_partitions: set[str]) -> lis
     for name, weights in sorted(text_by_name.items()):
         if name in gpu_partitions:
             out.append(
-                _rule(
+                rule(
                     f"billing of {name}",
                     "gres/gpu" in weights.lower(),
                     f"TRESBillingWeights={weights or '(none)'}",
@@ -137,7 +137,7 @@ def gpus(nodes: Sequence[Node]) -> list[Finding]:
     total = sum(node.gpu_total for node in nodes)
     untyped = sorted(node.name for node in nodes if node.gpus.get(""))
     out = [
-        _rule(
+        rule(
             "gpus",
             total > 0,
             f"{total} GPUs on {sum(bool(n.gpu_total) for n in nodes)} nodes",
@@ -161,7 +161,7 @@ def snapshot_age(published_at: int | None, max_age: int, now: int) -> Finding:
     if published_at is None:
         return Finding("snapshot", "error", "no snapshot to read", "run `sbudget sweep`")
     age = now - published_at
-    return _rule(
+    return rule(
         "snapshot",
         -60 <= age <= max_age,
         f"published {age} s ago" if age >= 0 else f"published {-age} s in the future",

@@ -24,10 +24,15 @@ class CommandSlurm:
 
     def config(self) -> dict[str, str]:
         """slurmctld's configuration in force (`scontrol show config`)."""
+        return self.config_at()[0]
+
+    def config_at(self) -> tuple[dict[str, str], int | None]:
+        """The same, and slurmctld's own time when it answered (epoch seconds; None: not told)."""
         text = checked(self.commands.run("scontrol", "show", "config"), silent_ok=False)
-        found = {key: value.strip() for key, value in _CONFIG.findall(text)}
-        self._version = versions.parse(found.get("SLURM_VERSION", ""))
-        return found
+        at = re.match(r"Configuration data as of (\d+)\s", text)
+        config = {key: value.strip() for key, value in _CONFIG.findall(text)}
+        self._version = versions.parse(config.get("SLURM_VERSION", ""))
+        return config, int(at[1]) if at else None
 
     def cluster(self) -> str:
         name = self.config().get("ClusterName", "")

@@ -19,7 +19,7 @@ from slurm_budget.settings import Settings
 from slurm_budget.slurm import ctld
 from slurm_budget.slurm.command import Commands
 from slurm_budget.slurm.port import CommandSlurm
-from slurm_budget.usecases import doctor
+from slurm_budget.usecases import publish
 
 PATIENCE = 10.0
 """Seconds that slurmctld has to log what it loaded."""
@@ -210,4 +210,4 @@ def check(site: Site, settings: Settings, now: int) -> list[Finding]:
         snapshot=values.get("snapshot", "").strip('"'),
         wanted_snapshot=str(settings.snapshot.path),
     )
-    return [*hook_check.findings(seen), doctor.snapshot(settings, now)]
+    return [*hook_check.findings(seen), publish.finding(settings, now)]

@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from slurm_budget import files
-from slurm_budget.core import back, live, told
+from slurm_budget.core import back, doctor, live, told
 from slurm_budget.core.retag import Verdicts
-from slurm_budget.core.snapshot import encode
+from slurm_budget.core.snapshot import decode, encode
 from slurm_budget.core.weights import rate
 from slurm_budget.core.window import protected
+from slurm_budget.errors import SbudgetError
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.settings import Settings
 from slurm_budget.state.answers import Outlook
@@ -104,3 +105,13 @@ def charged_parts(
 def publish(path_settings: Settings, text_of: Snapshot) -> None:
     """Write the snapshot so that a reader sees the old one or the new one, whole."""
     files.replace(path_settings.snapshot.path, encode(text_of))
+
+
+def finding(settings: Settings, now: int) -> doctor.Finding:
+    """Whether the hook has a snapshot that it will use."""
+    try:
+        text = settings.snapshot.path.read_text(encoding="utf-8")
+        published: int | None = decode(text).published_at
+    except (OSError, UnicodeDecodeError, SbudgetError):
+        published = None
+    return doctor.snapshot_age(published, settings.snapshot.max_age, now)
