@@ -5,6 +5,7 @@ A part that is there already is left alone. What was made is written down, so th
 away that and nothing else.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,19 +128,14 @@ def text_for(target: Target, name: str) -> str:
     if target.config != Path(CONFIG) / "slurm-budget.toml":
         program += f" --config {target.config}"
     text = target.texts[name].replace(PROGRAM, program)
-    text = text.replace(
-        f"ReadWritePaths={STATE}", f"ReadWritePaths={' '.join(map(str, target.folders))}"
-    )
-    for line, other in (
-        (f"User={USER}", f"User={target.user}"),
-        (f"* {USER} ", f"* {target.user} "),
-        (f"u {USER} ", f"u {target.user} "),
-        (f"su {USER} {USER}", f"su {target.user} {target.user}"),
-        (f"0640 {USER} {USER}", f"0640 {target.user} {target.user}"),
-        (f"0755 {USER} {USER}", f"0755 {target.user} {target.user}"),
-    ):
-        text = text.replace(line, other)
-    return text
+    folders = [str(folder) for folder in target.folders]
+    text = text.replace(f"ReadWritePaths={STATE}", f"ReadWritePaths={' '.join(folders)}")
+    made = re.search(rf"^d {STATE} (.*)$", text, re.MULTILINE)
+    if made:
+        lines = "\n".join(f"d {folder} {made[1]}" for folder in folders)
+        text = text.replace(made[0], lines)
+    text = re.sub(rf"^(User=|u |[* ]+ ){USER}\b", rf"\g<1>{target.user}", text, flags=re.MULTILINE)
+    return text.replace(f" {USER} {USER}", f" {target.user} {target.user}")
 
 
 def plan(target: Target) -> tuple[Step, ...]:

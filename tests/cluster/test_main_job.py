@@ -54,7 +54,7 @@ def test_the_doctor_finds_nothing_to_mend(site: Playground) -> None:
     site.sbudget("sweep")
     done = site.sbudget("doctor")
     assert "ERROR" not in done.out
-    assert "JobSubmitPlugins=lua" in done.out
+    assert "JobSubmitPlugins has lua" in done.out
 
 
 def test_verdicts_stand_in_qos_and_admin_comment(site: Playground) -> None:

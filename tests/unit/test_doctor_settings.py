@@ -22,7 +22,6 @@ GOOD = {
     "PreemptType": "preempt/qos",
     "PreemptMode": "REQUEUE",
     "JobRequeue": "1",
-    "JobSubmitPlugins": "lua",
 }
 
 
@@ -47,7 +46,6 @@ def test_a_good_slurm_conf_has_no_finding() -> None:
         ("PreemptType", "preempt/none", "preemption", "PreemptType=preempt/qos"),
         ("PreemptMode", "OFF", "preempt mode", "PreemptMode=REQUEUE"),
         ("JobRequeue", "0", "requeue", "JobRequeue=1"),
-        ("JobSubmitPlugins", "(null)", "submit hook", "JobSubmitPlugins=lua"),
     ],
 )
 def test_each_finding_names_the_line_that_mends_it(
