@@ -47,8 +47,8 @@ def setup(
     """Install on this controller: user, folders, settings, ledger, right, hook, daemon.
 
     Shows what is to be done, asks, and does it; what is there already is left alone, so it can be
-    run as often as you like, after an upgrade too. What it made stands in setup.json beside the
-    settings; --undo takes that away and nothing else. To be run as root.
+    run as often as you like, after an upgrade too. What it made stands in
+    /etc/slurm-budget/setup.json; --undo takes that away and nothing else. To be run as root.
 
     Steps: user, folders, config, ledger, slurm, import, hook, sysusers, systemd, cron, logrotate,
     doctor.
@@ -89,7 +89,7 @@ def setup(
 def _site(obj: Context, user: str | None, by: str, root: Path) -> "tuple[Site, Record]":
     """The machine as the settings, the options and an earlier setup have it."""
     from slurm_budget import settings
-    from slurm_budget.core.setup import USER
+    from slurm_budget.core.setup import CONFIG, USER
     from slurm_budget.usecases import setup as use
     from slurm_budget.usecases.setup_record import Record
     from slurm_budget.usecases.setup_slurm import Site
@@ -98,7 +98,7 @@ def _site(obj: Context, user: str | None, by: str, root: Path) -> "tuple[Site, R
     if not config.exists():  # setup writes it, with every setting as it is by default
         obj.settings = settings.Settings()
     config = config.absolute()
-    record = Record.read(root / config.parent.relative_to("/"))
+    record = Record.read(root / CONFIG.removeprefix("/"))
     name = user or record.options.get("user") or USER
     by = by or record.options.get("by", "")
     record.options |= {"user": name, "by": by}

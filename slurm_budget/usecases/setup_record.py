@@ -1,6 +1,6 @@
 """What `sbudget setup` made on a machine, written down behind each part.
 
-It is root's own file beside the settings, since undoing takes away what stands in it. A setup that
+It is root's own file in root's own folder, since undoing takes away what stands in it. A setup that
 was killed can be undone by it, or run again.
 """
 
@@ -23,7 +23,7 @@ class Record:
     path: Path
     made: dict[str, Any]
     options: dict[str, str]
-    """What the target was: user, program, config."""
+    """Of the setup that made it: user, by."""
 
     @classmethod
     def read(cls, folder: Path) -> "Record":
