@@ -12,8 +12,10 @@ def admin_level(commands: Commands, user: str) -> str:
 
 def accounts_of(commands: Commands, cluster: str) -> dict[str, set[str]]:
     """Accounts in the cluster by user, for every user that slurmdbd knows: root is always one."""
+    everybody = commands.run("sacctmgr", "-nP", "show", "user", "format=user")
+    out: dict[str, set[str]] = {name: set() for name in checked(everybody, silent_ok=False).split()}
+    # which leaves out users who have none
     reply = commands.run("sacctmgr", "-nP", "show", "user", "withassoc", "format=user,cluster,acc")
-    out: dict[str, set[str]] = {}
     for line in checked(reply, silent_ok=False).splitlines():
         user, _, rest = line.partition("|")
         where, _, account = rest.partition("|")
