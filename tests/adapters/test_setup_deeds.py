@@ -1,0 +1,125 @@
+"""Setup's parts on their own: the service, an older ledger, folders of others, the first import."""
+
+import os
+import re
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import text
+
+from slurm_budget import machine
+from slurm_budget.cli.main import cli
+from slurm_budget.core.setup import File, Folder
+from slurm_budget.errors import SbudgetError
+from slurm_budget.ledger import connect, migrate
+from slurm_budget.ledger.schema import SCHEMA
+from slurm_budget.usecases.setup_files import FileDeed, FolderDeed
+
+from .fake_slurm import FakeSlurm
+
+ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="setup wants root")
+
+
+@pytest.fixture
+def systemctl(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A machine with systemd; what it was told."""
+    told: list[str] = []
+    monkeypatch.setattr(machine, "has_systemd", lambda: True)
+    monkeypatch.setattr(machine, "run", lambda *argv: told.append(" ".join(argv)) or "")
+    return told
+
+
+def test_the_service_is_started_brought_up_to_date_and_stopped(
+    tmp_path: Path, systemctl: list[str]
+) -> None:
+    path = tmp_path / "system" / "slurm-budget.service"
+    first = FileDeed(File(path, "[Unit]\n", unit=True))
+    assert "systemctl enable --now slurm-budget" in first.missing()
+    made, _ = first.do(None)
+    assert first.missing() == ""
+    started = ["systemctl daemon-reload", "systemctl enable slurm-budget.service"]
+    started.append("systemctl restart slurm-budget.service")
+    assert systemctl == started
+    newer = FileDeed(File(path, "[Unit]\n# newer\n", unit=True))
+    made, _ = newer.do(made)
+    assert systemctl == started * 2, "a changed unit is started anew"
+    del systemctl[:]
+    assert newer.undo(made, purge=False) == ""
+    assert systemctl == ["systemctl disable --now slurm-budget.service", "systemctl daemon-reload"]
+    assert list(tmp_path.iterdir()) == []
+
+
+@ROOT_ONLY
+def test_a_folder_of_somebody_else_is_given_to_nobody(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    os.chown(tmp_path / "state", 12345, 12345)
+    deed = FolderDeed(Folder(tmp_path / "state", 0o755, "root", ()))
+    with pytest.raises(SbudgetError, match="is not root's") as caught:
+        deed.do(None)
+    assert "chown -R root" in caught.value.mend
+    assert (tmp_path / "state").stat().st_uid == 12345
+
+
+def test_a_program_that_fails_or_is_not_there_is_told_in_its_own_words() -> None:
+    with pytest.raises(SbudgetError, match="nonesuch did not run"):
+        machine.run("nonesuch")
+    code = "import sys; sys.exit('sbudget: /x: is wrong\\n  mend: right it')"
+    with pytest.raises(SbudgetError, match="/x: is wrong") as caught:
+        machine.run(sys.executable, "-c", code)
+    assert caught.value.mend == "right it"
+    assert machine.run(sys.executable, "-c", "print(3); raise SystemExit(3)", fine=(0, 3)) == "3"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    folder = tmp_path / "slurm"
+    folder.mkdir()
+    FakeSlurm(folder).says("runs", "")
+    path = tmp_path / "slurm-budget.toml"
+    path.write_text(
+        f'[ledger]\nurl = "sqlite:///{tmp_path / "ledger.db"}"\n'
+        f'[slurm]\ncluster = "main"\nbin = "{folder}"\n'
+        f'[snapshot]\npath = "{tmp_path / "snapshot"}"\n'
+    )
+    return path
+
+
+def sbudget(config: Path, *argv: str, code: int = 0) -> str:
+    done = CliRunner().invoke(cli, ["--config", str(config), *argv])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+@ROOT_ONLY
+def test_an_older_ledger_is_brought_to_this_schema(config: Path) -> None:
+    engine = connect.connect(f"sqlite:///{config.parent / 'ledger.db'}")
+    connect.prepare_folder(engine.url)
+    migrate.upgrade(engine, "0001")
+    options = ("setup", "--only", "ledger", "--user", "root")
+    said = sbudget(config, *options, "--yes")
+    assert f"bring from schema 0001 to {SCHEMA}" in said
+    assert f"upgraded: schema 0001 -> {SCHEMA}" in said
+    with connect.reading(engine) as connection:
+        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == SCHEMA
+    assert "nothing to do" in sbudget(config, *options)
+
+
+def test_the_accounting_is_imported_once_and_then_what_is_new(config: Path) -> None:
+    sbudget(config, "ledger", "init")
+    assert sbudget(config, "ledger", "import").startswith("sacct: 0 new")
+    sbudget(config, "ledger", "import")
+    calls = (config.parent / "slurm" / "calls").read_text()
+    since, until = zip(
+        *re.findall(r"^sacct .* -S (\S+) -E (\S+)", calls, re.MULTILINE), strict=True
+    )
+    spans = [
+        datetime.fromisoformat(end) - datetime.fromisoformat(start)
+        for start, end in zip(since, until, strict=True)
+    ]
+    assert spans[0] == timedelta(days=7), "the first time, all of the window"
+    assert spans[1] < timedelta(days=2), "then what is new, with the overlap"
+    only = sbudget(config, "setup", "--dry-run", "--only", "import", "--user", "root")
+    assert "import     there" in only
