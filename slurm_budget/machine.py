@@ -45,6 +45,12 @@ def run(
             check=False,
             **who,  # type: ignore[call-overload]
         )
+    except PermissionError:
+        raise SbudgetError(
+            f"{user.pw_name if user else 'this user'} may not run it",
+            where=program,
+            mend="install it where every user may read it, such as /opt (pipx: --global)",
+        ) from None
     except (OSError, subprocess.TimeoutExpired) as bad:
         raise SbudgetError(
             f"{argv[0]} did not run: {bad}",

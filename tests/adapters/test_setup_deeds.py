@@ -70,6 +70,9 @@ def test_a_program_that_fails_or_is_not_there_is_told_in_its_own_words() -> None
     with pytest.raises(SbudgetError, match="/x: is wrong") as caught:
         machine.run(sys.executable, "-c", code)
     assert caught.value.mend == "right it"
+    with pytest.raises(SbudgetError, match="may not run it") as caught:
+        machine.run("/etc/passwd")
+    assert "/opt" in caught.value.mend
     assert machine.run(sys.executable, "-c", "print(3); raise SystemExit(3)", fine=(0, 3)) == "3"
 
 
@@ -112,13 +115,8 @@ def test_the_accounting_is_imported_once_and_then_what_is_new(config: Path) -> N
     assert sbudget(config, "ledger", "import").startswith("sacct: 0 new")
     sbudget(config, "ledger", "import")
     calls = (config.parent / "slurm" / "calls").read_text()
-    since, until = zip(
-        *re.findall(r"^sacct .* -S (\S+) -E (\S+)", calls, re.MULTILINE), strict=True
-    )
-    spans = [
-        datetime.fromisoformat(end) - datetime.fromisoformat(start)
-        for start, end in zip(since, until, strict=True)
-    ]
+    asked = re.findall(r"^sacct .* -S (\S+) -E (\S+)", calls, re.MULTILINE)
+    spans = [datetime.fromisoformat(b) - datetime.fromisoformat(a) for a, b in asked]
     assert spans[0] == timedelta(days=7), "the first time, all of the window"
     assert spans[1] < timedelta(days=2), "then what is new, with the overlap"
     only = sbudget(config, "setup", "--dry-run", "--only", "import", "--user", "root")

@@ -65,7 +65,10 @@ def test_systemd_finds_nothing_wrong(tmp_path: Path) -> None:
     copy = tmp_path / UNIT.name
     copy.write_text(UNIT.read_text().replace(PROGRAM, sys.executable))
     done = subprocess.run(
-        ["systemd-analyze", "verify", str(copy)], capture_output=True, text=True, check=False
+        ["systemd-analyze", "--man=no", "verify", str(copy)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert [line for line in done.stderr.splitlines() if UNIT.name in line] == []
     assert done.returncode == 0
