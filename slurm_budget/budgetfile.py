@@ -21,6 +21,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+from slurm_budget import budgetyaml
 from slurm_budget.core import budget_rules
 from slurm_budget.errors import BadInput, BadInputs
 from slurm_budget.state.budget import (
@@ -207,15 +208,21 @@ def load(text: str, where: str, *, window: int, now: int) -> BudgetTree:
     `window` (s) and `now` (epoch) are needed to compare budgets of different kinds.
     """
     try:
-        _no_cycle(YAML(typ="rt").compose(text), (), where)
+        budgetyaml.check(YAML(typ="rt").compose(text), where)
         document = YAML(typ="rt").load(text)
+    except RecursionError:
+        raise BadInput(
+            "is nested too deeply",
+            where=where,
+            mend="no tree of accounts is so deep; see what made the file",
+        ) from None
     except MarkedYAMLError as bad:
         mark = bad.problem_mark or bad.context_mark
         place = f"{where}:{mark.line + 1}:{mark.column + 1}" if mark else where
         raise BadInput(
             f"is not YAML: {bad.problem or bad.context}", where=place, mend="correct that line"
         ) from None
-    except YAMLError as bad:
+    except (YAMLError, ValueError) as bad:
         reason = str(bad).splitlines()[0]
         raise BadInput(
             f"is not YAML: {reason}", where=where, mend="save it as plain UTF-8 text"
@@ -244,40 +251,6 @@ def load(text: str, where: str, *, window: int, now: int) -> BudgetTree:
     if reader.faults:
         raise reader.faults[0] if len(reader.faults) == 1 else BadInputs(reader.faults)
     return tree
-
-
-def _no_cycle(node: Any, above: tuple[int, ...], where: str) -> None:
-    """Refuse a YAML alias that points to something it stands in; the reader would lose it."""
-    if node is None:
-        return
-    if isinstance(node.value, str):
-        _real_date(node, where)
-        return
-    if id(node) in above:
-        mark = node.start_mark
-        raise BadInput(
-            "the account that starts here contains itself (a cycle)",
-            where=f"{where}:{mark.line + 1}:{mark.column + 1}",
-            mend="remove the YAML alias that points back to it",
-        )
-    for item in node.value:
-        for part in item if isinstance(item, tuple) else (item,):
-            _no_cycle(part, (*above, id(node)), where)
-
-
-def _real_date(node: Any, where: str) -> None:
-    """Refuse 2027-13-01 here, where its place is known; the reader knows no place."""
-    if not str(node.tag or "").endswith(":timestamp"):
-        return
-    try:
-        YAML(typ="safe").load(node.value)
-    except ValueError as bad:
-        mark = node.start_mark
-        raise BadInput(
-            f"{node.value} is no date: {bad}",
-            where=f"{where}:{mark.line + 1}:{mark.column + 1}",
-            mend="write it like 2026-03-01 or 2026-03-01T12:00:00Z",
-        ) from None
 
 
 def _parents_first(nodes: dict[str, BudgetNode]) -> dict[str, BudgetNode]:

@@ -1,12 +1,54 @@
-"""Writing files that others read while we write."""
+"""Writing files that others read while we write.
+
+What is written goes into a new file of ours (never through a link that somebody laid there) and
+takes its place by a rename, which replaces a link or a device and does not follow it.
+"""
 
 import os
 import shutil
+import stat
 import time
 import zlib
 from pathlib import Path
 
 from slurm_budget.errors import SbudgetError
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NOT_THEIRS = stat.S_IWGRP | stat.S_IWOTH
+
+
+def open_to_others(folder: Path) -> Path | None:
+    """The folder, or one above it, in which others than its owner may put, move and remove files;
+    None where there is none. Above, a sticky bit (as /tmp has) is enough. Raises OSError."""
+    for place in (folder.absolute(), *folder.absolute().parents):
+        try:
+            mode = place.stat().st_mode
+        except FileNotFoundError:
+            continue
+        if mode & _NOT_THEIRS and not (mode & stat.S_ISVTX and place != folder.absolute()):
+            return place
+    return None
+
+
+def kind(path: Path) -> str:
+    """What stands there, in a word: `file`, `folder`, `fifo`, `socket`, `device` or `nothing`; it
+    is not opened, for a FIFO would not come back. Raises OSError where one may not look."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return "nothing"
+    for is_it, word in _KINDS:
+        if is_it(mode):
+            return word
+    return "device"
+
+
+_KINDS = (
+    (stat.S_ISREG, "file"),
+    (stat.S_ISDIR, "folder"),
+    (stat.S_ISFIFO, "fifo"),
+    (stat.S_ISSOCK, "socket"),
+)
 
 
 def replace(path: Path, text: str, *, mode: int = 0o644) -> None:
@@ -25,13 +67,14 @@ def put(
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with open(draft, "wb") as file:
+            draft.unlink(missing_ok=True)  # of a writer that was killed, or a trap
+            with open(os.open(draft, _NEW, 0o600), "wb") as file:
                 file.write(blob)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(draft, mode)
-            if owner is not None:
-                os.chown(draft, *owner)
+                os.fchmod(file.fileno(), mode)
+                if owner is not None:
+                    os.fchown(file.fileno(), *owner)
             os.replace(draft, path)
         finally:
             draft.unlink(missing_ok=True)

@@ -28,11 +28,13 @@ def _duration(value: object) -> object:
     return value
 
 
-Seconds = Annotated[int, BeforeValidator(_duration), Field(ge=0)]
+LONGEST = 100 * 366 * 86400
+"""A hundred years: more is a slip of the hand, and no date."""
+Seconds = Annotated[int, BeforeValidator(_duration), Field(ge=0, le=LONGEST)]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class LedgerSettings(_Section):
@@ -43,6 +45,9 @@ class LedgerSettings(_Section):
         None, description="file of mode 0600 with the database password; or SBUDGET_DB_PASSWORD"
     )
     admins: tuple[str, ...] = Field((), description="Unix users who may act for any manager")
+    across: tuple[str, ...] = Field(
+        (), description="accounts with one budget for all clusters of this ledger"
+    )
 
 
 class SlurmSettings(_Section):
@@ -189,7 +194,7 @@ def load(explicit: Path | None = None) -> Settings:
         ) from None
     except (OSError, UnicodeDecodeError) as bad:
         raise BadInput(f"cannot be read: {bad}", where=str(path), mend="check its mode") from bad
-    except tomllib.TOMLDecodeError as bad:
+    except (ValueError, RecursionError) as bad:
         raise BadInput(f"is not TOML: {bad}", where=str(path), mend="correct that line") from bad
     try:
         return Settings.model_validate(raw)

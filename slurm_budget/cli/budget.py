@@ -15,11 +15,13 @@ from slurm_budget.cli.context import Context
 from slurm_budget.core.budget import account_budgets, user_budgets
 from slurm_budget.core.changeset import Change, diff
 from slurm_budget.core.standing import standings, user_standings
-from slurm_budget.errors import BadInput
+from slurm_budget.errors import BadInput, Refused
 from slurm_budget.render import budgets as text
 from slurm_budget.state.budget import BudgetTree
 from slurm_budget.text import moments
+from slurm_budget.text.printable import printable
 from slurm_budget.usecases.accounting import sums_now, window_of
+from slurm_budget.usecases.across import charged
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -86,8 +88,7 @@ def _apply(
         undoes=undoes,
         dry_run=dry_run,
     )
-    for line in text.change_lines(changes):
-        click.echo(line)
+    _lines(text.change_lines(changes))
     if dry_run:
         click.echo(f"{_many(changes)}, none made (--dry-run)")
     else:
@@ -107,9 +108,12 @@ def _admins(context: Context) -> tuple[str, ...]:
 @budget.command()
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--base", type=int, help="The changeset that FILE was exported from.")
+@click.option("--cluster", help="The cluster that FILE is of, where it is not this one.")
 @_change_options
 @click.pass_obj
-def load(context: Context, /, file: Path, base: int | None, **how: Any) -> None:
+def load(
+    context: Context, /, file: Path, base: int | None, cluster: str | None, **how: Any
+) -> None:
     """Make the budgets what FILE (YAML) says; what it does not name is removed.
 
     With --base, a change that somebody made since is not overwritten: it is shown, and nothing
@@ -118,6 +122,13 @@ def load(context: Context, /, file: Path, base: int | None, **how: Any) -> None:
     window = window_of(context.settings).budget_seconds
     content = file.read_text(encoding="utf-8", errors="replace")
     new = budgetfile.load(content, str(file), window=window, now=context.now)
+    mine = cluster or context.cluster_named
+    if mine and new.cluster != mine:
+        raise Refused(
+            f"its budgets are of cluster {new.cluster}, not of {mine}; nothing was changed",
+            where=str(file),
+            mend=f"correct its `cluster:`, or load it with --cluster {new.cluster}",
+        )
     old, seen = context.ledger().budgets(new.cluster, changeset=base)
     _apply(context, old, new, seen, **how)
 
@@ -167,7 +178,8 @@ def show(context: Context, /, account: str | None, cluster: str | None, as_json:
     window = window_of(context.settings).budget_seconds
     figures = account_budgets(tree, window, context.now)
     sums = sums_now(context.ledger(), tree.cluster, context.settings, context.now)
-    accounts = standings(tree, figures, sums, {})
+    own = standings(tree, figures, sums, {})
+    accounts = charged(own, tree, context.ledger(), context.settings, context.now)
     name = None if account is None else budget_edit.existing(tree, account)
     if as_json:
         shown = accounts.values() if name is None else [accounts[name]]
@@ -283,7 +295,7 @@ def export(context: Context, /, file: Path | None, cluster: str | None, at: str 
 
 def _lines(lines: list[str]) -> None:
     for line in lines:
-        click.echo(line)
+        click.echo(printable(line))
 
 
 budget.add_command(import_slurm)

@@ -163,12 +163,23 @@ def _edit_node(node: BudgetNode, tree: BudgetTree, edit: Edit, now: int) -> Budg
         changed = replace(changed, description=edit.description)
     return replace(
         changed,
-        managers=_listed(node.managers, edit.manager, edit.no_manager),
-        aliases=_listed(node.aliases, tuple(a.lower() for a in edit.alias), edit.no_alias),
+        managers=_listed(node, "manager", edit.manager, edit.no_manager),
+        aliases=_listed(node, "alias", _lower(edit.alias), _lower(edit.no_alias)),
     )
 
 
+def _lower(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.lower() for name in names)
+
+
 def _listed(
-    old: tuple[str, ...], added: tuple[str, ...], taken: tuple[str, ...]
+    node: BudgetNode, what: str, added: tuple[str, ...], taken: tuple[str, ...]
 ) -> tuple[str, ...]:
+    old = node.managers if what == "manager" else node.aliases
+    for name in taken:
+        if name not in old:
+            raise BadInput(
+                f"account {node.name} has no {what} {name!r} to take away",
+                mend=f"it has: {', '.join(old) or 'none'}",
+            )
     return tuple(name for name in dict.fromkeys((*old, *added)) if name not in taken)

@@ -79,8 +79,12 @@ class Context:
     @cached_property
     def cluster(self) -> str:
         """The cluster's name: the setting, else slurm.conf's, else what slurmctld says."""
-        slurm = self.settings.slurm
-        return slurm.cluster or named_in(self.commands.conf_in_force()) or self.slurm().cluster()
+        return self.cluster_named or self.slurm().cluster()
+
+    @property
+    def cluster_named(self) -> str:
+        """The same without asking slurmctld; empty where no file names it."""
+        return self.settings.slurm.cluster or named_in(self.commands.conf_in_force())
 
     def ledger(self, *, create: bool = False) -> "Ledger":
         """The ledger, opened once."""

@@ -1,6 +1,7 @@
 """The program `sbudget`: its groups, and how an error becomes a message and an exit code."""
 
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from click.shell_completion import CompletionItem
 from slurm_budget import __version__
 from slurm_budget.cli.context import Context
 from slurm_budget.errors import Exit, SbudgetError
+from slurm_budget.text.printable import printable
 
 _COMMANDS = {
     "balance": ("slurm_budget.cli.balance:balance", "What is left of a budget, and what is back."),
@@ -77,6 +79,8 @@ def cli(ctx: click.Context, config: Path | None) -> None:
 
 def main() -> None:
     """Run the program and exit; the only place where errors become exit codes."""
+    # cron and careless shells have 000: what we make is never for others to write
+    os.umask(os.umask(0o022) | 0o022)
     try:
         code = cli.main(prog_name="sbudget", standalone_mode=False)
     except click.exceptions.Abort:
@@ -91,7 +95,7 @@ def main() -> None:
         bad.show()
         sys.exit(bad.exit_code)
     except SbudgetError as bad:
-        for line in str(bad).splitlines():
+        for line in map(printable, str(bad).splitlines()):
             click.echo(line if line.startswith("  ") else f"sbudget: {line}", err=True)
         sys.exit(int(bad.code))
     except UnicodeEncodeError as bad:

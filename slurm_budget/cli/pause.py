@@ -4,6 +4,7 @@ import click
 
 from slurm_budget.cli.context import Context
 from slurm_budget.text import moments
+from slurm_budget.text.printable import printable
 
 
 @click.command()
@@ -17,13 +18,11 @@ def pause(ctx: Context, reason: str) -> None:
     """
     brake = ctx.ledger().brake(ctx.cluster)
     if brake is not None and brake.paused:
-        click.echo(
-            f"already paused by {brake.author} since {moments.shown(brake.at)}: {brake.reason};"
-            " nothing changed"
-        )
+        who, why, at = printable(brake.author), printable(brake.reason), moments.shown(brake.at)
+        click.echo(f"already paused by {who} since {at}: {why}; nothing changed")
         return
     ctx.ledger().set_brake(ctx.cluster, paused=True, author=ctx.user, reason=reason, now=ctx.now)
-    click.echo(f"paused: {reason}; `sbudget resume` ends it")
+    click.echo(f"paused: {printable(reason)}; `sbudget resume` ends it")
 
 
 @click.command()
@@ -36,6 +35,5 @@ def resume(ctx: Context, reason: str) -> None:
         click.echo("not paused: nothing to do")
         return
     ctx.ledger().set_brake(ctx.cluster, paused=False, author=ctx.user, reason=reason, now=ctx.now)
-    click.echo(
-        f"resumed; {brake.author} had paused it at {moments.shown(brake.at)}: {brake.reason}"
-    )
+    who, why, at = printable(brake.author), printable(brake.reason), moments.shown(brake.at)
+    click.echo(f"resumed; {who} had paused it at {at}: {why}")

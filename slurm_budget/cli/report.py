@@ -8,6 +8,7 @@ import click
 
 from slurm_budget.cli import report_words
 from slurm_budget.cli.context import Context
+from slurm_budget.cli.report_across import across
 from slurm_budget.cli.report_cluster import cluster
 from slurm_budget.cli.report_html import html
 from slurm_budget.errors import BadInput
@@ -113,3 +114,4 @@ for _report in _REPORTS:
     report.add_command(_command(*_report))
 report.add_command(cluster)
 report.add_command(html)
+report.add_command(across)

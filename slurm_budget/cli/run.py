@@ -12,6 +12,7 @@ import click
 from slurm_budget.cli.context import Context
 from slurm_budget.errors import LedgerUnreachable
 from slurm_budget.settings import Settings
+from slurm_budget.text.printable import printable
 from slurm_budget.usecases.daemon import Daemon, Heard, Level, Stop
 
 _STOP = frozenset({signal.SIGTERM, signal.SIGINT})
@@ -57,7 +58,7 @@ def say(level: Level, text: str) -> None:
     """A line to the log; systemd's journal takes the level from its start."""
     mark = _LEVELS[level] if "JOURNAL_STREAM" in os.environ else ""
     for part in text.splitlines():
-        click.echo(f"{mark}{part}", err=level != "info")
+        click.echo(f"{mark}{printable(part)}", err=level != "info")
 
 
 class Sweeper:

@@ -4,6 +4,7 @@ import click
 
 from slurm_budget.cli.context import Context
 from slurm_budget.errors import LedgerUnreachable, SlurmUnreachable
+from slurm_budget.text.printable import printable
 
 _LEASE = 10
 """Seconds; after a kill -9 the next sweep may act when they are over."""
@@ -46,5 +47,5 @@ def sweep(ctx: Context, dry_run: bool, verbose: bool) -> None:
             click.echo(f"would requeue job {requeue.job.label}: {requeue.reason}")
     if dry_run or verbose:
         for leave in found.decision.left:
-            click.echo(f"job {leave.job_id} is left: {leave.reason}")
-    click.echo(found.sentence())
+            click.echo(f"job {leave.job_id} is left: {printable(leave.reason)}")
+    click.echo(printable(found.sentence()))

@@ -14,6 +14,7 @@ from slurm_budget.core import budget_rules
 from slurm_budget.core.changeset import canonical
 from slurm_budget.state.budget import BudgetNode, BudgetTree, UserBudget
 from slurm_budget.state.slurm import ROOT, Association, SlurmState
+from slurm_budget.text.printable import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +66,13 @@ def adopt(state: SlurmState, info: Mapping[str, AccountInfo], gpus: int) -> Adop
             None if row.parent == ROOT else row.parent,
             users=tuple(UserBudget(user) for user in users.get(name, ())),
             managers=told.coordinators,
-            description="" if told.description in (name, "Account Name") else told.description,
+            description=""
+            if told.description in (name, "Account Name")
+            else printable(told.description),
         )
         # A name that budgets refuse is left out, and what Slurm has under it stays as it is.
-        faults = budget_rules.faults(BudgetTree("", {name: replace(node, parent=None)}), 1, 0)
+        alone = BudgetTree(state.cluster, {name: replace(node, parent=None)})
+        faults = budget_rules.faults(alone, 1, 0)
         if faults:
             skipped += [f"account {name}: {fault.what}" for _, fault in faults]
             continue

@@ -5,11 +5,14 @@ import re
 from slurm_budget.core.budget import account_budgets, hours, user_budgets
 from slurm_budget.errors import BadInput
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
+from slurm_budget.text.printable import printable
 from slurm_budget.text.spoken import spoken
 
 SLURM_NAME = re.compile(r"[a-z0-9_][a-z0-9_.@-]*")
 USER_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*\$?")
+CLUSTER_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 RESERVED = frozenset({"root", "parent", "none", "all"})
+GRES = re.compile(r"gres/gpu(:[A-Za-z0-9_][A-Za-z0-9_.+-]*)?")
 LONGEST_NAME = 64
 MOST = 10**9
 """The largest figure of a budget; more is a slip of the hand, and would not fit the ledger."""
@@ -18,6 +21,9 @@ MOST = 10**9
 def faults(tree: BudgetTree, window: int, now: int) -> list[tuple[str, BadInput]]:
     """Every rule that the tree breaks, as (account, error); an empty list is a good tree."""
     found: list[tuple[str, BadInput]] = []
+    if not CLUSTER_NAME.fullmatch(tree.cluster) or len(tree.cluster) > LONGEST_NAME:
+        what = f"cluster name {tree.cluster!r} is none that Slurm takes"
+        found.append(("", BadInput(what, mend="write it as in slurm.conf's ClusterName")))
     owner: dict[str, str] = {}
     for node in tree.nodes.values():
         found += [(node.name, fault) for fault in _name_faults(node, owner)]
@@ -132,7 +138,14 @@ def _amount_faults(node: BudgetNode, tree: BudgetTree) -> list[BadInput]:
                     mend="swap the two or correct one",
                 )
             )
-    if not re.fullmatch(r"gres/gpu(:[^\s:=,/]+)?", node.gres):
+    if node.description != printable(node.description):
+        out.append(
+            BadInput(
+                f"account {node.name} has a description with characters that no terminal shows",
+                mend="retype it, in one line",
+            )
+        )
+    if not GRES.fullmatch(node.gres):
         out.append(
             BadInput(
                 f"account {node.name} has gres {node.gres!r}",

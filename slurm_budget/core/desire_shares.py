@@ -85,7 +85,10 @@ def shares(
 def _why(ms: int, total: int, siblings: int, parent: str | None) -> str:
     where = f"below {parent}" if parent is not None else "at the top"
     part = 100 * ms / total if total else 0
-    return f"{hours(ms)} GPU-hours a window, {part:.4g}% of {siblings} with a budget {where}"
+    if siblings == 1:
+        return f"{hours(ms)} GPU-hours a window, the only budget {where}"
+    of = f"{part:.4g}% of the {hours(total)} of all {siblings} budgets {where}"
+    return f"{hours(ms)} GPU-hours a window, {of}"
 
 
 def _without(

@@ -6,6 +6,7 @@ Each finding names what is wrong, and the line that mends it.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from slurm_budget.state.jobs import Node
@@ -154,6 +155,26 @@ def gpus(nodes: Sequence[Node]) -> list[Finding]:
             )
         )
     return out
+
+
+def snapshot_place(path: Path, kind: str, theirs: Path | None) -> Finding | None:
+    """What is wrong with where the snapshot lies; None: nothing. `kind` as files.kind says it,
+    `theirs` is a folder on its way that others may write in."""
+    if kind in ("fifo", "socket", "device"):
+        return Finding(
+            "snapshot",
+            "error",
+            f"{path} is a {kind}: slurmctld, which opens it at each submission, hangs at it",
+            f"run `rm {path}; sbudget sweep`; to free a slurmctld that hangs, `: > {path}` first",
+        )
+    if theirs is not None:
+        return Finding(
+            "snapshot",
+            "error",
+            f"others may write in {theirs}, so they decide what slurmctld reads",
+            f"chmod go-w {theirs}",
+        )
+    return None
 
 
 def snapshot_age(published_at: int | None, max_age: int, now: int) -> Finding:

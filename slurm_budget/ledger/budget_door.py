@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, select
 
 from slurm_budget.core import budget_rules
 from slurm_budget.core.changeset import (
@@ -18,6 +18,7 @@ from slurm_budget.errors import BadInput, BadInputs, Refused
 from slurm_budget.ledger import budgets
 from slurm_budget.ledger.budgets import Changeset
 from slurm_budget.ledger.door import Door
+from slurm_budget.ledger.schema import changesets
 from slurm_budget.state.budget import BudgetTree
 
 WEEK = 604800
@@ -29,6 +30,12 @@ class BudgetDoor(Door):
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         self._tree: tuple[str, int, BudgetTree] | None = None
+
+    def clusters(self) -> list[str]:
+        """Every cluster that has or had budgets here, by name."""
+        with self._read() as connection:
+            numbers = connection.scalars(select(changesets.c.cluster_id).distinct()).all()
+            return sorted(self._names.text(connection, number) for number in numbers)
 
     def budget_tree(
         self, cluster: str, at: int | None = None, *, changeset: int | None = None

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 
 from slurm_budget.core.cluster import Holder, Repair, Totals
+from slurm_budget.text.printable import printable
 from slurm_budget.text.spoken import spoken
 
 Clock = Callable[[int | None], str]
@@ -44,7 +45,7 @@ def _cells(run: Holder, clock: Clock) -> tuple[str, ...]:
 
 def _plain(cell: str) -> str:
     """The reason is free text."""
-    return cell.replace("|", "/").replace("\n", " ")
+    return printable(cell.replace("|", "/").replace("\n", " "))
 
 
 def text(cluster: str, totals: Totals, repairs: Sequence[Repair], clock: Clock, now: int) -> str:
@@ -61,7 +62,8 @@ def text(cluster: str, totals: Totals, repairs: Sequence[Repair], clock: Clock, 
         return "\n".join([*lines, "No node is draining."])
     for one in repairs:
         by = f" by {one.by}" if one.by else ""
-        lines += ["", f"{one.node} {one.state} since {clock(one.since)}{by}: {one.reason or '-'}"]
+        why = printable(one.reason) or "-"
+        lines += ["", f"{one.node} {one.state} since {clock(one.since)}{by}: {why}"]
         if not one.holders:
             lines.append("  nothing runs on it: it can be repaired")
         lines += [f"  {_run(run, clock, now)}" for run in one.holders]

@@ -121,6 +121,10 @@ class Commands:
 
     def environment(self) -> dict[str, str]:
         env = {name: os.environ[name] for name in _KEEP if name in os.environ}
+        if "PATH" in env:
+            # `.` or nothing between two colons: root in a user's folder would run their scontrol
+            places = env["PATH"].split(os.pathsep)
+            env["PATH"] = os.pathsep.join(p for p in places if p.startswith("/")) or os.defpath
         env |= {"LC_ALL": "C.UTF-8", "TZ": "UTC", "SLURM_TIME_FORMAT": "%s"}
         env["SLURM_BITSTR_LEN"] = "0"  # or an array with holes is cut at 64 characters
         if self.conf is not None:

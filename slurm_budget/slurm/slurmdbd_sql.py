@@ -11,6 +11,7 @@ before anything is read.
 
 import pwd
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 import pymysql
 from pymysql.cursors import SSCursor
 
+from slurm_budget.core.budget_rules import CLUSTER_NAME
 from slurm_budget.errors import BadInput, SlurmUnreachable
 from slurm_budget.slurm import rows
 from slurm_budget.slurm.command import Commands
@@ -60,6 +62,7 @@ class Database:
     def from_conf(cls, path: Path) -> "Database":
         """From StorageHost, StoragePort, StorageUser, StoragePass and StorageLoc."""
         try:
+            mode = stat.S_IMODE(path.stat().st_mode)
             text = path.read_text(encoding="utf-8", errors="replace")
         except OSError as bad:
             raise SlurmUnreachable(
@@ -67,6 +70,12 @@ class Database:
                 where=str(path),
                 mend=f"write the Storage... lines of a user who may read into {OURS}, mode 0600",
             ) from None
+        if mode & 0o077:
+            raise BadInput(
+                f"others may read the password in it (mode {mode:04o})",
+                where=str(path),
+                mend=f"chmod 0600 {path}, and change the password if somebody may have read it",
+            )
         found = dict(re.findall(r"(?im)^\s*(storage\w+)\s*=\s*([^#\s]*)", text))
         given = {key.lower(): value for key, value in found.items()}
         port = given.get("storageport", "3306")
@@ -98,7 +107,7 @@ def runs(database: Database, cluster: str, since: int, until: int) -> Iterator[R
     Raises SlurmUnreachable when the database cannot be read to its end: nothing of what came may
     be kept then.
     """
-    if not re.fullmatch(r"[A-Za-z0-9_.-]+", cluster):
+    if not CLUSTER_NAME.fullmatch(cluster):  # it is part of the tables' names
         raise BadInput(f"{cluster!r} is not a cluster's name", mend="see `sacctmgr show cluster`")
     try:
         link = pymysql.connect(

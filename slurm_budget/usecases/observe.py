@@ -6,7 +6,7 @@ Nothing is decided on half a view: the first read that fails ends the sweep (Slu
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from slurm_budget.core import live
+from slurm_budget.core import across, live
 from slurm_budget.core.budget import account_budgets, user_budgets
 from slurm_budget.core.standing import Standing, Sums, standings, user_standings
 from slurm_budget.errors import SbudgetError, SlurmUnreachable
@@ -19,6 +19,7 @@ from slurm_budget.state.jobs import Job, Node, Place, Run
 from slurm_budget.state.slurm import Preemption
 from slurm_budget.state.sweep import SweepPolicy
 from slurm_budget.usecases.accounting import Source, catch_up, sums_now, window_of
+from slurm_budget.usecases.across import elsewhere
 from slurm_budget.usecases.policy import has_topology
 
 
@@ -40,6 +41,8 @@ class World:
     lost: list[int] = field(default_factory=list)
     preemption: Preemption = field(default_factory=Preemption)
     operators: tuple[int, ...] = ()
+    behind: list[str] = field(default_factory=list)
+    """Other clusters of a shared budget of which the newest runs may be missing."""
 
 
 def observe(
@@ -102,6 +105,8 @@ def observe(
     budgets = account_budgets(tree, window.budget_seconds, now)
     own = user_budgets(tree, budgets, window.budget_seconds, now)
     reserved = live.reserved_by_runs(jobs, policy, now)
+    others = elsewhere(ledger, cluster, settings, now)
+    accounts = standings(tree, budgets, sums, reserved)
     return World(
         cluster=cluster,
         now=now,
@@ -110,13 +115,14 @@ def observe(
         nodes=nodes,
         tree=tree,
         sums=sums,
-        accounts=standings(tree, budgets, sums, reserved),
+        accounts=across.counted(accounts, tree, settings.ledger.across, others),
         users=user_standings(tree, own, sums, reserved),
         user_use=_user_use(tree, sums),
         bad_rows=bad_rows,
         lost=[run.job_id for run in lost],
         preemption=preemption,
         operators=operators,
+        behind=across.behind(others, now - settings.snapshot.max_age),
     )
 
 

@@ -103,14 +103,37 @@ def charged_parts(
 
 
 def publish(path_settings: Settings, text_of: Snapshot) -> None:
-    """Write the snapshot so that a reader sees the old one or the new one, whole."""
-    files.replace(path_settings.snapshot.path, encode(text_of))
+    """Write the snapshot so that a reader sees the old one or the new one, whole.
+
+    Raises SbudgetError where others may write in its folder: slurmctld would believe what they put
+    there, and a FIFO would stop it.
+    """
+    path = path_settings.snapshot.path
+    try:
+        theirs = files.open_to_others(path.parent)
+    except OSError:
+        theirs = None  # then it cannot be written either, which says why
+    if theirs is not None:
+        raise SbudgetError(
+            f"the snapshot is not published: others may write in {theirs}",
+            where=str(path),
+            mend=f"chmod go-w {theirs}, or choose another snapshot.path",
+        )
+    files.replace(path, encode(text_of))
 
 
 def finding(settings: Settings, now: int) -> doctor.Finding:
-    """Whether the hook has a snapshot that it will use."""
+    """Whether the hook has a snapshot that it will use, where nobody else can put one."""
+    path = settings.snapshot.path
     try:
-        text = settings.snapshot.path.read_text(encoding="utf-8")
+        theirs, kind = files.open_to_others(path.parent), files.kind(path)
+    except OSError:
+        theirs, kind = None, "nothing"
+    placed = doctor.snapshot_place(path, kind, theirs)
+    if placed is not None:
+        return placed
+    try:
+        text = path.read_text(encoding="utf-8")
         published: int | None = decode(text).published_at
     except (OSError, UnicodeDecodeError, SbudgetError):
         published = None

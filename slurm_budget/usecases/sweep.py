@@ -89,6 +89,9 @@ class Swept:
             parts.append(
                 f"ended {_ids(self.world.lost)} in the ledger, which the accounting believes to run"
             )
+        if self.world.behind:
+            late = ", ".join(self.world.behind)
+            parts.append(f"budgets across clusters may lack the newest runs of {late}")
         if self.told.jobs:
             parts.append(f"warned the session of {_ids(self.told.jobs)}")
         if self.world.bad_rows:

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit"))
 
 import lawful
 from playground import Playground
-from story import ANA, BEN, BUDGETS, CLEO, SETTINGS
+from story import ANA, BEN, BUDGETS, CLEO, SETTINGS, SIDECAR
 
 NEEDED = ("slurmctld", "slurmdbd", "slurmd", "munged", "mariadbd", "sbatch")
 
@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def playground() -> Iterator[Playground]:
     """The cluster, up, with budgets loaded and synced and a snapshot published."""
-    play = Playground(f"sbtest{os.getpid()}", (ANA, BEN, CLEO), settings=SETTINGS)
+    play = Playground(f"sbtest{os.getpid()}", (ANA, BEN, CLEO, SIDECAR), settings=SETTINGS)
     try:
         play.up()
         budgets = play.site / "budgets.yaml"

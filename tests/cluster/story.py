@@ -1,6 +1,8 @@
 """The teams, budgets and scaled settings that the tests of this ring play with."""
 
 ANA, BEN, CLEO = "sbtest-ana", "sbtest-ben", "sbtest-cleo"
+SIDECAR = "sbtest-sidecar"
+"""A plain Linux user who may become a Slurm operator, and sweep."""
 
 BUDGETS = f"""\
 cluster: {{name}}
