@@ -14,7 +14,8 @@ _BENIGN = {
 _REFUSED = {
     "only batch jobs are accepted": "not a batch job",
     "requested operation is presently disabled": "not requeueable (--no-requeue)",
-    "access/permission denied": "no permission: run as SlurmUser, root or an operator",
+    "access/permission denied": "no permission: run as root, SlurmUser or a Slurm administrator",
+    "invalid user id": "no permission: root and SlurmUser alone may do this",
     "invalid qos": "the QOS is not there: run `sbudget sync`",
     "invalid account or account/partition": "the association is not there: run `sbudget sync`",
 }
