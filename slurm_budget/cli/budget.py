@@ -15,13 +15,14 @@ from slurm_budget.cli.context import Context
 from slurm_budget.core.budget import account_budgets, user_budgets
 from slurm_budget.core.changeset import Change, diff
 from slurm_budget.core.standing import standings, user_standings
-from slurm_budget.errors import BadInput, Refused
+from slurm_budget.errors import BadInput, Refused, SbudgetError
 from slurm_budget.render import budgets as text
 from slurm_budget.state.budget import BudgetTree
 from slurm_budget.text import moments
 from slurm_budget.text.printable import printable
 from slurm_budget.usecases.accounting import sums_now, window_of
 from slurm_budget.usecases.across import charged
+from slurm_budget.usecases.doctor import not_accounted
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -131,6 +132,25 @@ def load(
         )
     old, seen = context.ledger().budgets(new.cluster, changeset=base)
     _apply(context, old, new, seen, **how)
+    _hint_of_types(context, new)
+
+
+_SOON = 5.0
+"""Seconds that Slurm has to answer a question on which nothing depends."""
+
+
+def _hint_of_types(context: Context, tree: BudgetTree) -> None:
+    """Say now what `plan` would say later; only of this cluster, and where Slurm answers."""
+    if tree.cluster != context.cluster_named:
+        return
+    slurm = context.slurm()
+    slurm.commands.timeout = min(_SOON, slurm.commands.timeout)
+    try:
+        found = not_accounted(slurm, tree)
+    except SbudgetError:
+        return
+    if found is not None:
+        click.echo(f"warning: {found.what}\n  mend: {found.mend}", err=True)
 
 
 @budget.command("set")

@@ -49,17 +49,20 @@ def behind(others: Iterable[Elsewhere], oldest: int) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class Row:
     """An account on one cluster with all below it, or (`cluster` empty) on all of them.
-    GPU-milliseconds; None: no budget."""
+    GPU-milliseconds; None: no budget. `shared`: the budget is one for all clusters."""
 
     account: str
     cluster: str
     budget: int | None
     charge: int
     use: int
+    shared: bool
 
     @property
     def left(self) -> int | None:
-        return None if self.budget is None else self.budget - self.charge
+        """None too for a part of a shared budget: what is left of it is left on all clusters."""
+        part = self.shared and self.cluster
+        return None if part or self.budget is None else self.budget - self.charge
 
 
 def rows(
@@ -68,17 +71,19 @@ def rows(
     """Every account of every tree, in the order of the first that has it; where several have it, a
     row for all follows. Of those that `names` has, the budget is one: the largest of the figures,
     if they differ. Other budgets add up. `parts` are (tree, budgets, sums) of each cluster."""
+    one_budget = frozenset(names)
     found: dict[str, list[Row]] = {}
     for tree, budgets, sums in parts:
         for name, it in standings(tree, budgets, sums, {}).items():
-            found.setdefault(name, []).append(Row(name, tree.cluster, it.budget, it.charge, it.use))
+            row = Row(name, tree.cluster, it.budget, it.charge, it.use, name in one_budget)
+            found.setdefault(name, []).append(row)
     out = []
-    one_budget = frozenset(names)
     for name, each in found.items():
         out += each
         if len(each) > 1:
             given = [row.budget for row in each if row.budget is not None]
-            together = max if name in one_budget else sum
+            shared = name in one_budget
+            budget = (max if shared else sum)(given) if given else None
             charge, use = sum(row.charge for row in each), sum(row.use for row in each)
-            out.append(Row(name, "", together(given) if given else None, charge, use))
+            out.append(Row(name, "", budget, charge, use, shared))
     return out

@@ -4,7 +4,7 @@ Each finding names what is wrong, and the line that mends it.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -115,6 +115,22 @@ def slurm_conf(config: Mapping[str, str]) -> list[Finding]:
             "warning",
         ),
     ]
+
+
+def not_accounted(gres: Iterable[str], tres: str) -> Finding | None:
+    """A budget of a GPU type that Slurm does not account: sync refuses it, and nothing is charged
+    to it. `gres` are those of the budgets, `tres` is AccountingStorageTRES."""
+    have = _words(tres)
+    missing = sorted({name for name in gres if name.lower() not in have})
+    if not missing:
+        return None
+    line = ",".join(sorted(have | set(missing)))
+    return Finding(
+        "budgets by type",
+        "error",
+        f"slurmctld does not account {', '.join(missing)}, which budgets name",
+        f"slurm.conf: AccountingStorageTRES={line}, then restart slurmctld; or correct gres",
+    )
 
 
 def partitions(text_by_name: Mapping[str, str], gpu_partitions: set[str]) -> list[Finding]:

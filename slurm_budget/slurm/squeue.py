@@ -1,8 +1,8 @@
 """Jobs that slurmctld knows now, by one `squeue`, however many there are.
 
 Fields are separated by a control character that no shell types, and the last one is AdminComment,
-which only administrators write; job names and comments are user text and are not asked for. A record
-ends when all its fields have come, so a newline inside the last one does no harm.
+which only administrators write; job names and comments are user text and are not asked for. A
+record ends when all its fields have come, so a newline inside the last one does no harm.
 """
 
 import re

@@ -16,7 +16,7 @@ from slurm_budget.settings import Settings
 from slurm_budget.slurm import ctld, people
 from slurm_budget.slurm.command import checked
 from slurm_budget.slurm.port import CommandSlurm
-from slurm_budget.state.budget import BudgetTree
+from slurm_budget.state.budget import ALL_GPUS, BudgetTree
 from slurm_budget.state.jobs import Node
 from slurm_budget.usecases import hook, publish
 
@@ -143,3 +143,12 @@ def _named(seen: _Round) -> str:
             mend="set slurm.cluster in slurm-budget.toml",
         )
     return seen.cluster
+
+
+def not_accounted(slurm: CommandSlurm, tree: BudgetTree) -> Finding | None:
+    """GPU types that budgets name and Slurm does not account. Slurm is asked only where one is
+    named; raises SlurmUnreachable."""
+    typed = {node.gres for node in tree.nodes.values()} - {ALL_GPUS}
+    if not typed:
+        return None
+    return rules.not_accounted(typed, slurm.config().get("AccountingStorageTRES", ""))

@@ -1,4 +1,4 @@
-"""Hostile files, links, names and environments against the adapters; docs/security.md names these."""
+"""Hostile files, links, names and environments against the adapters (docs/security.md)."""
 
 import os
 import stat
@@ -222,22 +222,9 @@ def test_any_text_goes_into_the_ledger_and_comes_back(ledger: Ledger) -> None:
     assert brake is not None
     assert (brake.author, brake.reason) == (EVIL, EVIL)
     run = Run(
-        "main",
-        1,
-        100,
-        200,
-        90,
-        EVIL,
-        EVIL,
-        EVIL,
-        EVIL,
-        "COMPLETED",
-        {"h100": 2},
-        1,
-        0,
-        "funded",
-        60,
-    )
+        "main", 1, 100, 200, 90, EVIL, EVIL, EVIL, EVIL, "COMPLETED", {"h100": 2}, 1, 0,
+        "funded", 60,
+    )  # fmt: skip
     other = replace(run, job_id=2, user="ana")
     ledger.record_runs([run, other], source=EVIL, now=1)
     assert list(ledger.runs_between("main", 0, 1000)) == [run, other]
