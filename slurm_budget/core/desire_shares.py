@@ -87,7 +87,7 @@ def _why(ms: int, total: int, siblings: int, parent: str | None) -> str:
     part = 100 * ms / total if total else 0
     if siblings == 1:
         return f"{hours(ms)} GPU-hours a window, the only budget {where}"
-    of = f"{part:.4g}% of the {hours(total)} of all {siblings} budgets {where}"
+    of = f"{part:.4g}% of the {hours(total)} that the {siblings} budgets {where} add up to"
     return f"{hours(ms)} GPU-hours a window, {of}"
 
 

@@ -119,6 +119,9 @@ def test_set_makes_moves_and_removes(loaded: Sbudget) -> None:
         (("vision", "--gpus", "1"), 2, "-m"),
         (("vision", "--valid-from", "soon", "-m", "x"), 2, "not a moment"),
         (("vision", "--user", "ana", "--gres", "x", "-m", "x"), 2, "of accounts, not of users"),
+        (("vision", "--no-manager", "eve", "-m", "x"), 2, "has no manager 'eve' to take away"),
+        (("vision", "--no-manager", "eve", "-m", "x"), 2, "it has: mara"),
+        (("vision", "--no-alias", "seeing", "-m", "x"), 2, "mend: it has: none"),
     ],
 )
 def test_set_says_what_is_wrong(

@@ -86,6 +86,7 @@ def test_a_sidecar_that_is_no_root_needs_to_be_an_administrator(
         for _ in range(4)
     ]
     site.wait("vision runs", lambda: all(site.state(job) == "RUNNING" for job in victims))
+    assert "would sweep: 4 running" in sbudget("sweep", "--dry-run").out
     # as a plain user it sees, and each deed is refused; an operator may do half of what it takes
     for argv in (
         ("scontrol", "requeue", "Incomplete", str(victims[0])),
@@ -110,6 +111,8 @@ def test_a_sidecar_that_is_no_root_needs_to_be_an_administrator(
     ):
         assert site.as_user(SIDECAR, *no).code != 0, no
     site.slurm(*level, "adminlevel=admin")
+    qos = ("sacctmgr", "-i", "modify", "qos", "funded-vision", "set", "description=x")
+    assert site.as_user(SIDECAR, *qos).code == 0
     site.wait("it runs again", lambda: site.state(victims[0]) == "RUNNING")
     site.sbudget("sweep")  # publishes who the administrators are; the hook lets their changes pass
 

@@ -203,3 +203,21 @@ def test_any_budgets_settle_in_one_go_and_so_does_any_change(
     for budgets in (first, second, first):
         state = model.apply(state, plan(budgets, state, policy))
         assert not plan(budgets, state, policy).changes
+
+
+def test_a_fairshare_says_of_which_budgets_it_is_how_much() -> None:
+    made = plan(
+        tree(
+            node("lab", gpus=16),
+            node("vision", "lab", gpus=12),
+            node("sound", "lab", gpus=4),
+            node("deep", "vision", gpus=2),
+        ),
+        model.slurm(),
+    )
+    why = {c.title: f.why for c in made.changes for f in c.fields if f.name == "fairshare"}
+    assert why["account vision"] == (
+        "2,016 GPU-hours a window, 75% of the 2,688 that the 2 budgets below lab add up to"
+    )
+    assert why["account deep"] == "336 GPU-hours a window, the only budget below vision"
+    assert why["account lab"] == "2,688 GPU-hours a window, the only budget at the top"
