@@ -1426,8 +1426,9 @@ function M.complain(text)
     slurm.log_error("%s", "sbudget: " .. text .. more)
 end
 
+-- What a job or a user is called must not end the line and begin one of its own.
 function M.log(text)
-    slurm.log_info("%s", "sbudget: " .. text)
+    slurm.log_info("%s", "sbudget: " .. (string.gsub(text, "%c", "?")))
 end
 
 -- Whole division that rounds down, for whole numbers up to 2^53.

@@ -14,7 +14,7 @@ from pathlib import Path
 from slurm_budget.errors import SbudgetError
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_NOT_THEIRS = stat.S_IWGRP | stat.S_IWOTH
+NOT_THEIRS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def open_to_others(folder: Path) -> Path | None:
@@ -25,7 +25,7 @@ def open_to_others(folder: Path) -> Path | None:
             mode = place.stat().st_mode
         except FileNotFoundError:
             continue
-        if mode & _NOT_THEIRS and not (mode & stat.S_ISVTX and place != folder.absolute()):
+        if mode & NOT_THEIRS and not (mode & stat.S_ISVTX and place != folder.absolute()):
             return place
     return None
 

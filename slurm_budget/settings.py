@@ -6,6 +6,7 @@ Every duration is a setting (so that a test can play a week in minutes) and may 
 
 import difflib
 import os
+import stat
 import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
@@ -185,6 +186,7 @@ def load(explicit: Path | None = None) -> Settings:
     if path is None:
         return Settings()
     try:
+        _not_for_all(path)
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadInput(
@@ -200,6 +202,16 @@ def load(explicit: Path | None = None) -> Settings:
         return Settings.model_validate(raw)
     except ValidationError as bad:
         raise BadInputs([_fault(path, error) for error in bad.errors()]) from None
+
+
+def _not_for_all(path: Path) -> None:
+    """slurm.bin says what root runs, ledger.admins who may change every budget."""
+    if path.stat().st_mode & stat.S_IWOTH:
+        raise BadInput(
+            "everybody may write the configuration file",
+            where=str(path),
+            mend=f"look at what stands in it, then chmod o-w {path}",
+        )
 
 
 def _fault(path: Path, error: object) -> BadInput:

@@ -193,6 +193,13 @@ def snapshot_place(path: Path, kind: str, theirs: Path | None) -> Finding | None
     return None
 
 
+def ledger_file(path: Path, mode: int) -> Finding | None:
+    """Who may write the ledger's file may change every budget; None: not everybody may."""
+    if not mode & 0o002:
+        return None
+    return Finding("ledger", "error", f"everybody may write {path}", f"chmod o-w {path}")
+
+
 def snapshot_age(published_at: int | None, max_age: int, now: int) -> Finding:
     """Whether the hook has a snapshot that it will use. None: there is none, or not a whole one."""
     if published_at is None:

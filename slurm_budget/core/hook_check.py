@@ -1,5 +1,6 @@
 """What `sbudget hook check` says of the submit hook, as rules over what was seen. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +39,19 @@ def findings(seen: Seen) -> list[Finding]:
     if seen.mode == "chained":
         where += f" behind the site's own; {seen.places.loader}"
     return [*out, Finding("hook", "ok", where), _file(seen), _running(seen), _snapshot(seen)]
+
+
+def open_files(theirs: Mapping[Path, Path]) -> list[Finding]:
+    """Files that slurmctld runs as its own user, with what of their path others may write."""
+    return [
+        Finding(
+            "rights",
+            "error",
+            f"others may write {place}, and so what slurmctld runs as {path.name}",
+            f"chmod go-w {place}",
+        )
+        for path, place in theirs.items()
+    ]
 
 
 def plugin(path: Path | None) -> Finding:

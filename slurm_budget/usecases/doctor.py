@@ -5,11 +5,14 @@ import pwd
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from sqlalchemy import make_url
+
 from slurm_budget.core import doctor as rules
 from slurm_budget.core import doctor_site as site
 from slurm_budget.core.doctor import Finding
 from slurm_budget.core.live import funded_qos
 from slurm_budget.errors import BadInput, Exit, SbudgetError
+from slurm_budget.ledger.connect import file_of
 from slurm_budget.ledger.schema import SCHEMA
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.settings import Settings
@@ -81,6 +84,10 @@ def _nodes(seen: _Round) -> Iterator[Finding]:
 def _ledger(seen: _Round) -> Iterator[Finding]:
     ledger = seen.open_ledger()
     yield Finding("ledger", "ok", f"schema {SCHEMA}", where=seen.settings.ledger.url)
+    path = file_of(make_url(seen.settings.ledger.url))
+    theirs = rules.ledger_file(path, path.stat().st_mode) if path is not None else None
+    if theirs is not None:
+        yield theirs
     cluster = _named(seen)
     seen.tree = ledger.budget_tree(cluster)
     yield site.budgets(seen.tree)
@@ -143,6 +150,12 @@ def _named(seen: _Round) -> str:
             mend="set slurm.cluster in slurm-budget.toml",
         )
     return seen.cluster
+
+
+def _ledger_file(settings: Settings) -> list[Finding]:
+    path = file_of(make_url(settings.ledger.url))
+    finding = rules.ledger_file(path, path.stat().st_mode) if path is not None else None
+    return [] if finding is None else [finding]
 
 
 def not_accounted(slurm: CommandSlurm, tree: BudgetTree) -> Finding | None:

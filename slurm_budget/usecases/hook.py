@@ -210,4 +210,20 @@ def check(site: Site, settings: Settings, now: int) -> list[Finding]:
         snapshot=values.get("snapshot", "").strip('"'),
         wanted_snapshot=str(settings.snapshot.path),
     )
-    return [*hook_check.findings(seen), publish.finding(settings, now)]
+    lying = [path for path in (site.places.slurm, Path(named) if named else None) if path]
+    theirs = {path: found for path in lying if (found := _theirs(path)) is not None}
+    return [
+        *hook_check.findings(seen),
+        *hook_check.open_files(theirs),
+        publish.finding(settings, now),
+    ]
+
+
+def _theirs(path: Path) -> Path | None:
+    """The file, or a folder on its way, that others than its owner may write."""
+    try:
+        if path.stat().st_mode & files.NOT_THEIRS:
+            return path
+        return files.open_to_others(path.parent)
+    except OSError:
+        return None  # not there, which another finding says

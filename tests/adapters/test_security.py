@@ -12,9 +12,10 @@ import pytest
 from slurm_budget import files
 from slurm_budget.errors import BadInput, SbudgetError
 from slurm_budget.ledger.store import Ledger
-from slurm_budget.settings import LedgerSettings, Settings, SnapshotSettings
+from slurm_budget.settings import LedgerSettings, Settings, SnapshotSettings, load
 from slurm_budget.slurm import slurmdbd_sql
 from slurm_budget.slurm.command import Commands
+from slurm_budget.slurm.port import CommandSlurm
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
 from slurm_budget.state.jobs import Run
 from slurm_budget.state.snapshot import Policy, Snapshot
@@ -239,3 +240,31 @@ def test_a_ledger_is_not_made_readable_for_all(tmp_path: Path) -> None:
 def test_the_password_has_no_place_in_the_settings() -> None:
     names = set(LedgerSettings.model_fields)
     assert not any("password" in name and name != "password_file" for name in names)
+
+
+def test_settings_that_everybody_may_write_are_not_read(tmp_path: Path) -> None:
+    """slurm.bin says what root runs."""
+    config = tmp_path / "c.toml"
+    config.write_text('[slurm]\nbin = "/home/eve/bin"\n')
+    config.chmod(0o666)
+    with pytest.raises(BadInput, match="everybody may write") as caught:
+        load(config)
+    assert caught.value.mend.endswith(f"chmod o-w {config}")
+    config.chmod(0o664)
+    assert load(config).slurm.bin == Path("/home/eve/bin")
+
+
+def test_the_doctor_finds_a_ledger_that_everybody_may_write(tmp_path: Path) -> None:
+    slurm = CommandSlurm(FakeSlurm(tmp_path).commands())
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    with Ledger.open(url, create=True) as ledger:
+        at = Settings(
+            ledger=LedgerSettings(url=url), snapshot=SnapshotSettings(path=tmp_path / "snapshot")
+        )
+
+        def mends() -> list[str]:
+            return [one.mend for one in doctor.examine(slurm, lambda: ledger, at, 1)]
+
+        assert f"chmod o-w {tmp_path}/ledger.db" not in mends()
+        (tmp_path / "ledger.db").chmod(0o666)
+        assert f"chmod o-w {tmp_path}/ledger.db" in mends()

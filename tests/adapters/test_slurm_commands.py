@@ -198,7 +198,8 @@ def test_a_warning_goes_to_the_steps_of_srun_and_to_the_batch_shell(tmp_path: Pa
         (1, "Requested operation is presently disabled", "gone", "nobody is there to read it"),
         (1, "Job/step already completing or completed", "gone", "the job has ended"),
         (1, "Invalid job id specified", "gone", "the job is gone"),
-        (1, "Access/permission denied", "refused", "no permission: run as SlurmUser, root or an"),
+        (1, "Access/permission denied", "refused", "no permission: run as root, SlurmUser or a"),
+        (1, "job notify failure: Invalid user id", "refused", "no permission: root and SlurmUser"),
     ],
 )
 def test_what_an_answer_to_a_word_on_a_terminal_means(

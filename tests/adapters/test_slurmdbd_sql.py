@@ -110,6 +110,7 @@ def test_where_the_database_is(tmp_path: Path) -> None:
     with pytest.raises(SlurmUnreachable, match="cannot be found"):
         slurmdbd_sql.Database.from_slurm(Commands(conf=tmp_path / "slurm.conf"))
     conf.write_text("# a note\nStorageHost=db1\nstoragepass = geheim # secret\nStoragePort=3307\n")
+    conf.chmod(0o600)
     found = slurmdbd_sql.Database.from_slurm(Commands(conf=tmp_path / "slurm.conf"))
     assert found == slurmdbd_sql.Database("db1", 3307, "slurm", "geheim", "slurm_acct_db")
     assert "geheim" not in str(found)

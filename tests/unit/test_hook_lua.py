@@ -611,6 +611,15 @@ def test_the_sweep_and_root_pass(hook):
     assert hook.logs == ["sbudget: uid 0 changes job 7: qos=funded-nlp"]
 
 
+def test_no_text_of_a_request_begins_a_line_of_slurmctlds_log(hook):
+    evil = "x\n[2026-11-29] error: granted\x1b[2J"
+    update(hook, {"qos": evil, "account": evil}, uid=0)
+    update(hook, {"qos": "funded", "account": evil}, **FUNDED)
+    hook.submit({"qos": evil, "account": evil, "tres_per_node": "gres:gpu:1", "comment": evil})
+    assert hook.logs
+    assert not any(char in line for line in hook.logs for char in "\n\x1b")
+
+
 def test_operators_and_trusted_uids_pass(lua, path):
     hook = Hook(lua, path, hookcases.snapshot({"operators": (501,)}))
     big = {"qos": "funded-nlp"}
