@@ -237,3 +237,20 @@ def test_etc_is_found_beside_the_package() -> None:
     assert (shipped.folder("etc", "sbudget.lua") / "job_submit.lua").exists()
     with pytest.raises(SbudgetError, match="was not installed"):
         shipped.folder("etc", "nothing.lua")
+
+
+def test_the_check_finds_files_that_others_may_write(there: Pretended) -> None:
+    """slurmctld runs them as its own user."""
+    there.install()
+    logic = there.look().places.logic
+
+    def mends() -> list[str]:
+        found = hook.check(there.look(), there.settings, 1)
+        return [one.mend for one in found if one.check == "rights"]
+
+    assert mends() == []
+    there.script.chmod(0o664)
+    assert mends() == [f"chmod go-w {there.script}"]
+    there.script.chmod(0o644)
+    logic.parent.chmod(0o777)
+    assert mends() == [f"chmod go-w {logic.parent}"]
