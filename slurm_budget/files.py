@@ -19,13 +19,21 @@ NOT_THEIRS = stat.S_IWGRP | stat.S_IWOTH
 
 def open_to_others(folder: Path) -> Path | None:
     """The folder, or one above it, in which others than its owner may put, move and remove files;
-    None where there is none. Above, a sticky bit (as /tmp has) is enough. Raises OSError."""
-    for place in (folder.absolute(), *folder.absolute().parents):
+    None where there is none. Above, a sticky bit (as /tmp has) is enough, and the owner must be
+    root, we, or the folder's owner. Raises OSError."""
+    folder = folder.absolute()
+    trusted = {0, os.geteuid()}
+    for place in (folder, *folder.parents):
         try:
-            mode = place.stat().st_mode
+            found = place.stat()
         except FileNotFoundError:
             continue
-        if mode & NOT_THEIRS and not (mode & stat.S_ISVTX and place != folder.absolute()):
+        sticky = found.st_mode & stat.S_ISVTX and place != folder
+        if found.st_mode & NOT_THEIRS and not sticky:
+            return place
+        if place == folder:
+            trusted.add(found.st_uid)
+        if found.st_uid not in trusted:
             return place
     return None
 

@@ -80,6 +80,17 @@ def test_a_folder_above_that_others_may_write_is_as_bad(tmp_path: Path) -> None:
     published(inner / "snapshot")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a folder away")
+def test_a_folder_may_be_the_sidecars_but_not_lie_in_a_strangers(tmp_path: Path) -> None:
+    inner = tmp_path / "strange" / "spool"
+    inner.mkdir(parents=True)
+    os.chown(inner, 1234, 1234)
+    published(inner / "snapshot")
+    os.chown(tmp_path / "strange", 4321, 4321)
+    with pytest.raises(SbudgetError, match=f"others may write in {tmp_path}/strange"):
+        published(inner / "snapshot")
+
+
 @pytest.mark.parametrize("what", ["fifo", "device"])
 def test_a_snapshot_that_would_hang_slurmctld_is_found_and_the_next_sweep_replaces_it(
     tmp_path: Path, what: str
