@@ -6,10 +6,15 @@ from dataclasses import asdict
 
 from slurm_budget.core.across import Row
 from slurm_budget.render.budgets import columns
-from slurm_budget.render.report import hours
+from slurm_budget.render.cells import gpu_time
 
 COLUMNS = ("Account", "Cluster", "Budget", "Charged", "Left", "Use")
 ALL = "(all)"
+
+
+def hours(ms: int | None) -> str:
+    """Empty where there is no budget."""
+    return "" if ms is None else gpu_time(ms, "hours", None)
 
 
 def cells(row: Row) -> tuple[str, ...]:

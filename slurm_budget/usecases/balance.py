@@ -86,12 +86,14 @@ def _from_ledger(
     from slurm_budget.core.budget import account_budgets
     from slurm_budget.core.standing import standings
     from slurm_budget.usecases.accounting import sums_now, window_of
+    from slurm_budget.usecases.across import charged
     from slurm_budget.usecases.publish import charged_parts
 
     window = window_of(settings)
     tree = ledger.budget_tree(cluster)
     budgets = account_budgets(tree, window.budget_seconds, now)
     found = standings(tree, budgets, sums_now(ledger, cluster, settings, now), {})
+    found = charged(found, tree, ledger, settings, now)
     charge = {name: found[name].charge for name in names if name in found}
     if window.kind == "decay":
         return {

@@ -152,12 +152,6 @@ def _named(seen: _Round) -> str:
     return seen.cluster
 
 
-def _ledger_file(settings: Settings) -> list[Finding]:
-    path = file_of(make_url(settings.ledger.url))
-    finding = rules.ledger_file(path, path.stat().st_mode) if path is not None else None
-    return [] if finding is None else [finding]
-
-
 def not_accounted(slurm: CommandSlurm, tree: BudgetTree) -> Finding | None:
     """GPU types that budgets name and Slurm does not account. Slurm is asked only where one is
     named; raises SlurmUnreachable."""

@@ -108,6 +108,7 @@ def _from_ledger(
     from slurm_budget.core.budget import account_budgets
     from slurm_budget.core.standing import standings
     from slurm_budget.usecases.accounting import sums_now, window_of
+    from slurm_budget.usecases.across import charged
 
     if sight.world is not None:
         tree, found = sight.world.tree, dict(sight.world.accounts)
@@ -115,6 +116,7 @@ def _from_ledger(
         tree = ledger.budget_tree(cluster)
         budgets = account_budgets(tree, window_of(settings).budget_seconds, sight.now)
         found = standings(tree, budgets, sums_now(ledger, cluster, settings, sight.now), {})
+        found = charged(found, tree, ledger, settings, sight.now)
     parents = {name: node.parent for name, node in tree.nodes.items()}
     aliases = {alias: node.name for node in tree.nodes.values() for alias in node.aliases}
     return parents, aliases, found
