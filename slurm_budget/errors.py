@@ -25,10 +25,12 @@ class SbudgetError(Exception):
     """A failure that we understand.
 
     `what` says what is wrong with its value, `where` names the place (a file with line and
-    column, a command, a row), `mend` says what to do about it.
+    column, a command, a row), `mend` says what to do about it. `acted`: what a sweep had done
+    before it failed.
     """
 
     code = Exit.FAILED
+    acted = "acted on nothing"
 
     def __init__(self, what: str, *, where: str = "", mend: str = "") -> None:
         super().__init__(what)

@@ -1,9 +1,11 @@
 """`sbudget sweep`."""
 
+from contextlib import suppress
+
 import click
 
 from slurm_budget.cli.context import Context
-from slurm_budget.errors import LedgerUnreachable, SlurmUnreachable
+from slurm_budget.errors import Exit, LedgerUnreachable, SlurmUnreachable
 from slurm_budget.text.printable import printable
 
 _LEASE = 10
@@ -18,8 +20,9 @@ def sweep(ctx: Context, dry_run: bool, verbose: bool) -> None:
     """Observe, account, retag, choose, act, publish; say one sentence.
 
     Can be run from cron as often as every few seconds, and be killed anywhere: the next sweep
-    finishes. Does nothing where another sidecar holds the lease. Exit codes: 0 swept, 6 Slurm
-    unreachable, 7 ledger unreachable (nothing was done).
+    finishes. Does nothing where another sidecar holds the lease. Exit codes: 0 swept, 3 partly
+    (Slurm stopped answering in the middle, or the snapshot could not be written), 6 Slurm
+    unreachable, 7 ledger unreachable; what was done before is said, mostly nothing.
     """
     from slurm_budget.usecases import sweep as use
 
@@ -36,9 +39,10 @@ def sweep(ctx: Context, dry_run: bool, verbose: bool) -> None:
                 fence=fence, dry_run=dry_run,
             )  # fmt: skip
         finally:
-            fence.release()
+            with suppress(LedgerUnreachable):  # it runs out by itself
+                fence.release()
     except (SlurmUnreachable, LedgerUnreachable) as bad:
-        bad.what = f"acted on nothing: {bad.what}"
+        bad.what = f"{bad.acted}: {bad.what}"
         raise
     if dry_run:
         for retag in found.decision.verdicts.retags:
@@ -49,3 +53,7 @@ def sweep(ctx: Context, dry_run: bool, verbose: bool) -> None:
         for leave in found.decision.left:
             click.echo(f"job {leave.job_id} is left: {printable(leave.reason)}")
     click.echo(printable(found.sentence()))
+    for failure in found.failed:
+        click.echo(f"sbudget: {failure}", err=True)
+    if found.failed:
+        raise click.exceptions.Exit(Exit.PARTLY)

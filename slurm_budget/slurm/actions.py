@@ -1,5 +1,7 @@
-"""The deeds: signal, notify, requeue, retag. What Slurm answers is read by one pure table."""
+"""The deeds: signal, notify, requeue, retag. What Slurm answers is read by one pure table. Where it
+does not answer they raise SlurmUnreachable: whether the deed was done is then not known."""
 
+from slurm_budget.errors import SlurmUnreachable
 from slurm_budget.slurm.command import Commands, Reply
 from slurm_budget.state.jobs import Deed
 
@@ -25,7 +27,11 @@ def read(reply: Reply) -> Deed:
     """What a reply of scontrol or scancel means. Exit 0 with text on stderr is not success."""
     text = (reply.err + reply.out).lower()
     if reply.unreachable:
-        return Deed("unreachable", (reply.err or reply.out).strip())
+        raise SlurmUnreachable(
+            f"{reply.argv[0]} failed: {(reply.err or reply.out).strip()}",
+            where=" ".join(reply.argv[:4]),
+            mend="check that slurmctld answers: `scontrol ping`",
+        )
     for sign, meaning in _BENIGN.items():
         if sign in text:
             return Deed("gone", meaning)

@@ -150,7 +150,8 @@ class Node:
 @dataclass(frozen=True, slots=True)
 class Deed:
     """How an action on a job went. `gone`: it had ended, started or been requeued meanwhile, which
-    is benign; `refused`: Slurm will never do it; `failed`: it may work another time."""
+    is benign; `refused`: Slurm will never do it; `failed`: it may work another time. That Slurm did
+    not answer is none of these: it may have been done, or be done later (SlurmUnreachable)."""
 
-    outcome: Literal["done", "gone", "refused", "failed", "unreachable"]
+    outcome: Literal["done", "gone", "refused", "failed"]
     detail: str

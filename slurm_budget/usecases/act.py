@@ -41,7 +41,8 @@ class Acted:
 class Actor:
     """Takes intents as far as they can go now. `between` is called after each written step, where
     the world may stop. A run that was warned before `resumed` (epoch seconds) is warned again: it
-    has worked on since. Raises LeaseLost when another sidecar took over."""
+    has worked on since. Raises LeaseLost when another sidecar took over, SlurmUnreachable when a
+    deed gets no answer: the step is not written, and the next sweep finds out how it went."""
 
     slurm: JobPort
     ledger: Ledger
@@ -128,7 +129,7 @@ class Actor:
         if self.policy.grace > 0:
             self.fence.check()
             deed = self.slurm.signal(live.address(job), self.policy.signal)
-            if deed.outcome in ("unreachable", "failed"):
+            if deed.outcome == "failed":
                 # not warned: try again at the next sweep, the job's work comes first
                 self.acted.left.append((job.id, f"not signalled: {deed.detail}"))
                 return "planned"
@@ -151,9 +152,7 @@ class Actor:
     def _requeue(self, intent: Intent, job: Job) -> None:
         self.fence.check()
         deed = self.slurm.requeue(live.address(job))
-        if deed.outcome == "unreachable":
-            self.acted.left.append((job.id, f"not requeued: {deed.detail}"))
-        elif deed.outcome == "done":
+        if deed.outcome == "done":
             self._step(intent, "requeued", "scontrol requeue Incomplete")
             self.acted.requeued.append(job.id)
             self.acted.gpus += job.gpu_total

@@ -76,7 +76,7 @@ class Daemon:
         try:
             sentence = self.sweep(self.settings)
         except SbudgetError as bad:
-            self._failed(line(bad), "")
+            self._failed(line(bad), "", bad.acted)
         except Stop:
             raise
         except Exception as bad:
@@ -87,16 +87,16 @@ class Daemon:
             self._worked(sentence)
         self.notify("WATCHDOG=1")
 
-    def _failed(self, what: str, details: str) -> None:
+    def _failed(self, what: str, details: str, acted: str = SbudgetError.acted) -> None:
         """Tell a failure when it is new, and then once in a while."""
         self._failures = self._failures + 1 if what == self._failing else 1
         self._failing = what
         if self._failures % REPEAT == 1:
             again = f" ({self._failures} times now)" if self._failures > 1 else ""
-            self.say("error", f"acted on nothing{again}: {what}")
+            self.say("error", f"{acted}{again}: {what}")
             if details and not again:
                 self.say("error", details)
-        self.notify(f"STATUS=acted on nothing: {what}")
+        self.notify(f"STATUS={acted}: {what}")
 
     def _worked(self, sentence: str) -> None:
         if self._failures:

@@ -45,8 +45,6 @@ def warn(
             deed = slurm.notify(notice.job_id, notice.text)
         except SlurmUnreachable:
             break
-        if deed.outcome == "unreachable":
-            break
         ledger.record_notice(cluster, notice, now, deed.outcome)
         if deed.outcome == "done":
             told.jobs.append(notice.job_id)

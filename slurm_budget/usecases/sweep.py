@@ -12,7 +12,7 @@ from slurm_budget.core import demand, live, notes, owed
 from slurm_budget.core.choose import choose
 from slurm_budget.core.repairs import repairs
 from slurm_budget.core.retag import Verdicts, held_for_budget, verdicts
-from slurm_budget.errors import LeaseLost
+from slurm_budget.errors import LeaseLost, LedgerUnreachable, SbudgetError, SlurmUnreachable
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.ports import JobPort
 from slurm_budget.settings import Settings
@@ -51,7 +51,8 @@ class Decision:
 
 @dataclass(slots=True)
 class Swept:
-    """What a sweep saw and did. `idle`: why it did not act, or not to the end."""
+    """What a sweep saw and did. `idle`: why it did not act, or not to the end. `failed`: what could
+    not be done at the end or in the middle, for the next sweep to do."""
 
     world: World
     decision: Decision
@@ -61,7 +62,13 @@ class Swept:
     later: int = 0
     told: Told = field(default_factory=Told)
     idle: str = ""
+    failed: list[SbudgetError] = field(default_factory=list)
     dry_run: bool = False
+
+    @property
+    def any(self) -> bool:
+        """Whether anything was done."""
+        return bool(self.retagged or self.acted.signalled or self.acted.requeued or self.told.jobs)
 
     def sentence(self) -> str:
         """One sentence: what there is, what was done, why not more."""
@@ -191,7 +198,8 @@ def sweep(
 ) -> Swept:
     """Sweep once; without the lease, or while paused, everything but the deeds.
 
-    Raises SlurmUnreachable or LedgerUnreachable before anything was done.
+    Raises SlurmUnreachable before anything was done, and LedgerUnreachable, which knows (`acted`)
+    what was done before.
     """
     started = time.monotonic()
     policy = sweep_policy(settings)
@@ -207,28 +215,50 @@ def sweep(
         out.idle = f"paused: {paused}"
     if dry_run:
         return out
-    if not out.idle:
-        try:
+    try:
+        if not out.idle:
             _act(slurm, out, actor, policy)
-        except LeaseLost as lost:
-            # who has it now publishes what is newer than this
-            out.idle = f"lost the lease, acted no further: {lost.what}"
-            return out
-    if not fence.why:
-        # harmless, so a pause does not stop it; who holds the lease does it, or it is said twice
-        out.told = warn(slurm, ledger, cluster, world.jobs, policy, now)
-    hook = hook_policy(settings, world.nodes, world.config, world.operators)
-    back = returns(world, decision.verdicts, ledger, settings)
-    publish(settings, snapshot(world, decision.verdicts, back, hook, now))
-    tell(settings, ledger, world, decision.outlook(paused))
-    if not fence.why:
-        ledger.record_levels(cluster, now, demand.levels(world.jobs, world.nodes, world.tree))
-    if fence.other is None:
-        ledger.record_sweep(cluster, now, out.sentence(), time.monotonic() - started)
+        if not fence.why and not out.failed:
+            # harmless, so a pause does not stop it; the holder alone does it, or it is said twice
+            out.told = warn(slurm, ledger, cluster, world.jobs, policy, now)
+        _publish(out, ledger, settings, paused)
+        if not fence.why:
+            ledger.record_levels(cluster, now, demand.levels(world.jobs, world.nodes, world.tree))
+        if fence.other is None:
+            ledger.record_sweep(cluster, now, out.sentence(), time.monotonic() - started)
+    except LeaseLost as lost:
+        # who has it now publishes what is newer than this
+        out.idle = f"lost the lease, acted no further: {lost.what}"
+    except LedgerUnreachable as bad:
+        if out.any:
+            bad.acted = f"{out.sentence()[:-1]}; then failed"
+        raise
     return out
 
 
+def _publish(out: Swept, ledger: Ledger, settings: Settings, paused: str) -> None:
+    """The deeds are done by now: that the file could not be written must not hide them."""
+    world, found = out.world, out.decision.verdicts
+    hook = hook_policy(settings, world.nodes, world.config, world.operators)
+    back = returns(world, found, ledger, settings)
+    try:
+        publish(settings, snapshot(world, found, back, hook, world.now))
+        tell(settings, ledger, world, out.decision.outlook(paused))
+    except SbudgetError as bad:
+        out.failed.append(bad)
+        out.idle = "; ".join(filter(None, [out.idle, f"the snapshot stays as it was: {bad.what}"]))
+
+
 def _act(slurm: JobPort, out: Swept, actor: Actor, policy: SweepPolicy) -> None:
+    """Raises LeaseLost. Where Slurm does not answer any more nothing further is asked of it."""
+    try:
+        _deeds(slurm, out, actor, policy)
+    except SlurmUnreachable as bad:
+        out.failed.append(bad)
+        out.idle = f"acted no further: {bad.what}"
+
+
+def _deeds(slurm: JobPort, out: Swept, actor: Actor, policy: SweepPolicy) -> None:
     fence, cluster = actor.fence, out.world.cluster
     fence.hold()
     move_classes(slurm, out, policy, check=fence.check, between=actor.between)

@@ -169,7 +169,6 @@ def reply(code: int = 0, out: str = "", err: str = "") -> Reply:
         (1, "Only batch jobs are accepted or processed for job 3", "refused"),
         (1, "Access/permission denied", "refused"),
         (1, "Invalid qos specification", "refused"),
-        (1, "Unable to contact slurm controller (connect failure)", "unreachable"),
         (1, "something new", "failed"),
         (0, "something on stderr", "failed"),
         (1, "", "failed"),
@@ -177,6 +176,11 @@ def reply(code: int = 0, out: str = "", err: str = "") -> Reply:
 )
 def test_what_an_answer_to_a_deed_means(code: int, err: str, outcome: str) -> None:
     assert actions.read(reply(code, err=err)).outcome == outcome
+
+
+def test_no_answer_to_a_deed_is_no_outcome() -> None:
+    with pytest.raises(SlurmUnreachable, match="connect failure"):
+        actions.read(reply(1, err="Unable to contact slurm controller (connect failure)"))
 
 
 def test_a_warning_goes_to_the_steps_of_srun_and_to_the_batch_shell(tmp_path: Path) -> None:

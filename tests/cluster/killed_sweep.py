@@ -1,53 +1,72 @@
-"""A sweep that is killed with SIGKILL at a step named on the command line; see test_kill.py. With
-`STOP` behind it, it is stopped there with SIGSTOP; see test_daemon.py.
+"""`sbudget sweep`, to which something happens at a step; see test_kill.py and test_faults.py.
 
-`planned`, `signalled`, `requeued`: when the ledger has just written that step down.
-`after-signal`, `after-requeue`: when Slurm has done the deed and the ledger does not know yet.
+    killed_sweep.py STEP            it is killed there, with SIGKILL
+    killed_sweep.py STEP STOP       it is stopped there, with SIGSTOP
+    killed_sweep.py STEP COMMAND    a shell runs COMMAND there, once
+    killed_sweep.py clock -3600     its clock is so many seconds off
+    killed_sweep.py patience 1      it waits so many seconds for SQLite's lock
+
+`planned`, `signalled`, `requeued`, `done`, `left`: when the ledger has just written that step down.
+`planning`: between two intents of the one transaction that writes them.
+`between-signals`: between the two calls of a warning.
+`after-signal`, `after-requeue`, `after-release`, `after-retag`: when Slurm has done the deed and
+the ledger does not know yet.
 """
 
 import os
 import signal
+import subprocess
 import sys
+import time
+from collections.abc import Callable
+from typing import Any
 
-from slurm_budget.cli.context import Context
+from slurm_budget.cli.main import main
+from slurm_budget.ledger import connect, sweeping
+from slurm_budget.ledger.sweep_door import SweepDoor
+from slurm_budget.slurm.command import Commands
 from slurm_budget.slurm.port import CommandSlurm
-from slurm_budget.state.jobs import Deed
-from slurm_budget.usecases.sweep import sweep
 
-AT = sys.argv[1]
-SIGNAL = signal.SIGSTOP if sys.argv[2:] == ["STOP"] else signal.SIGKILL
+STEP, WHAT = sys.argv[1], " ".join(sys.argv[2:])
+reached: set[str] = set()
 
 
-def die(step: str) -> None:
-    if step == AT:
-        os.kill(os.getpid(), SIGNAL)
+def reach(step: str) -> None:
+    if step != STEP or step in reached:
+        return
+    reached.add(step)
+    if WHAT in ("", "STOP"):
+        os.kill(os.getpid(), signal.SIGSTOP if WHAT else signal.SIGKILL)
+    else:
+        subprocess.run(WHAT, shell=True, check=True, stdout=subprocess.DEVNULL)
 
 
-class Dying(CommandSlurm):
-    """Slurm's own commands, and then the end."""
+def behind(owner: Any, name: str, step: Callable[..., str]) -> None:
+    """Reach a step after each call of a function; `step` gets what it was called with."""
+    plain = getattr(owner, name)
 
-    def signal(self, job: str, name: str) -> Deed:
-        deed = super().signal(job, name)
-        die("after-signal")
-        return deed
+    def called(*args: Any, **named: Any) -> Any:
+        out = plain(*args, **named)
+        reach(step(*args))
+        return out
 
-    def requeue(self, job: str) -> Deed:
-        deed = super().requeue(job)
-        die("after-requeue")
-        return deed
+    setattr(owner, name, called)
 
 
-context = Context()
-fence = context.fence(2)
-fence.take()
-found = sweep(
-    Dying(context.commands),
-    context.ledger(),
-    context.source,
-    context.settings,
-    context.now,
-    fence=fence,
-    between=die,
-)
-fence.release()
-sys.stdout.write(found.sentence())
+def first_signal(_: Commands, *argv: str) -> str:
+    return "between-signals" if argv[0] == "scancel" and "--full" not in argv else ""
+
+
+behind(sweeping, "open_intent", lambda *_: "planning")
+behind(SweepDoor, "plan_requeues", lambda *_: "planned")
+behind(SweepDoor, "advance_intent", lambda ledger, number, step, *_: step)
+behind(Commands, "run", first_signal)
+for deed in ("signal", "requeue", "release", "retag"):
+    behind(CommandSlurm, deed, lambda *_, deed=deed: f"after-{deed}")
+if STEP == "clock":
+    right = time.time
+    time.time = lambda: right() + int(WHAT)
+if STEP == "patience":
+    connect.BUSY_SECONDS = int(WHAT)
+sys.argv = ["sbudget", "sweep"]
+main()

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from disturb import DRIVER, FUNDED, requeued, vision_runs
 from playground import Playground
-from story import ANA, BEN
+from story import BEN
 
 PROGRAM = Path(sys.executable).parent / "sbudget"
-FUNDED = ("--gres=gpu:8", "--qos=funded", "--comment=min-runtime=2s")
 
 
 class Sidecar:
@@ -83,17 +83,6 @@ def start(site: Playground) -> Iterator[Start]:
 
 
 CHANGES = {"grace": 'grace = "2s"', "beat": 'beat = "1s"'}
-
-
-def vision_runs(site: Playground) -> list[int]:
-    """Four runs that fill the cluster, past their protection two seconds after their start."""
-    jobs = [site.sbatch(ANA, "-Jtrain", *FUNDED, "300")[0] for _ in range(4)]
-    site.wait("vision runs", lambda: all(site.state(job) == "RUNNING" for job in jobs))
-    return jobs
-
-
-def requeued(site: Playground, jobs: list[int]) -> list[int]:
-    return sorted(int(row[0]) for row in site.rows(*jobs) if row[1] == "REQUEUED")
 
 
 def test_the_daemon_acts_by_itself_and_ends_when_told(site: Playground, start: Start) -> None:
@@ -182,11 +171,10 @@ def test_of_two_daemons_the_other_takes_over(site: Playground, start: Start) -> 
 def test_a_sweep_stopped_in_the_middle_of_acting_does_nothing_more(site: Playground) -> None:
     victims = vision_runs(site)
     owed, _ = site.sbatch(BEN, "-Jgang", *FUNDED, "5")
-    driver = Path(__file__).with_name("killed_sweep.py")
     stopped: list[subprocess.Popen[str]] = []
 
     def planned() -> bool:
-        argv = [sys.executable, str(driver), "planned", "STOP"]
+        argv = [sys.executable, str(DRIVER), "planned", "STOP"]
         process = subprocess.Popen(argv, env=site.env(), stdout=subprocess.PIPE, text=True)
         _, status = os.waitpid(process.pid, os.WUNTRACED)
         if os.WIFSTOPPED(status):

@@ -1,47 +1,79 @@
 """kill -9 of a sweep at each step of acting: the next one finishes, nothing is done twice."""
 
-import sys
-from pathlib import Path
-
-import pytest
+from disturb import FUNDED, changed, disturbed, requeued, vision_runs
 from playground import Playground
-from story import ANA, BEN
+from story import ANA, BEN, CLEO
 
-DRIVER = Path(__file__).with_name("killed_sweep.py")
-STEPS = ["planned", "after-signal", "signalled", "after-requeue", "requeued"]
+STEPS = [
+    *("planning", "planned", "between-signals", "after-signal", "signalled"),
+    *("signalled", "requeued", "after-requeue", "done"),
+]
+"""The second run is signalled after the first; both are requeued when both were signalled."""
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_the_next_sweep_finishes_what_was_killed(site: Playground, step: str) -> None:
-    funded = ("--gres=gpu:8", "--qos=funded", "--comment=min-runtime=2s")
-    victims = [site.sbatch(ANA, "-Jtrain", *funded, "12")[0] for _ in range(4)]
-    site.wait("vision runs", lambda: all(site.state(job) == "RUNNING" for job in victims))
-    owed, _ = site.sbatch(BEN, "-Jgang", "--nodes=2", *funded, "4")
+def killed(site: Playground, step: str, env: dict[str, str]) -> bool:
+    done = disturbed(site, step, env=env)
+    assert done.code in (0, -9), str(done)
+    return done.code == -9
 
-    def killed() -> bool:
-        done = site._run([sys.executable, str(DRIVER), step])
-        assert done.code in (0, -9), str(done)
-        return done.code == -9
 
-    site.wait(f"a sweep to reach {step}", killed, 60)
+def test_a_gang_gets_its_nodes_though_each_sweep_is_killed_at_another_step(
+    site: Playground,
+) -> None:
+    length = 35
+    # long enough that the second run is signalled before the first is requeued
+    env = changed(site, grace="6s")
+    victims = vision_runs(site, length)
+    owed, _ = site.sbatch(BEN, "-Jgang", "--nodes=2", *FUNDED, "4")
+    for step in STEPS:
+        site.wait(f"a sweep to reach {step}", lambda step=step: killed(site, step, env))
 
-    def started() -> bool:
-        site.sbudget("sweep")
-        return any(row[1] in ("RUNNING", "COMPLETED") for row in site.rows(owed))
+    def swept() -> bool:
+        return bool(site.sbudget("sweep", env=env))
 
-    site.wait("the owed job starts", started, 60)
-    site.sbudget("sweep")
-    requeues = {job: [r[1] for r in site.rows(job)].count("REQUEUED") for job in victims}
-    assert sorted(requeues.values()) == [0, 0, 1, 1]
+    site.wait(
+        "the owed job starts", lambda: swept() and site.last(owed) in ("RUNNING", "COMPLETED")
+    )
     site.wait(
         "everybody finishes",
-        lambda: site.sbudget("sweep") and all(site.last(job) == "COMPLETED" for job in victims),
+        lambda: swept() and all(site.last(job) == "COMPLETED" for job in victims),
         90,
     )
+    assert len(requeued(site, victims)) == len(set(requeued(site, victims))) == 2
     for job in victims:
         log = (site.home(ANA) / f"train-{job}.log").read_text().splitlines()
         steps = [int(line.split()[1]) for line in log if line.startswith("step ")]
-        assert steps == list(range(1, 13)), f"job {job} repeated or lost a step"
+        assert steps == list(range(1, length + 1)), f"job {job} repeated or lost a step"
     for row in site.rows(*victims):
         if row[1] == "REQUEUED":
             assert int(row[4]) - int(row[3]) >= 2, "a run was requeued inside its protection"
+
+
+def test_killed_between_release_and_retag_a_job_waits_and_the_next_sweep_moves_it(
+    site: Playground,
+) -> None:
+    """At most it starts as preemptible; it is never held for ever."""
+    waits = site.site / "wait.toml"
+    waits.write_text(site.config.read_text().replace("[jobs]", '[jobs]\non_exhausted = "wait"'))
+    env = {"SBUDGET_CONFIG": str(waits)}
+    costs = ("--gres=gpu:8", "--qos=funded", "--comment=min-runtime=40s", "--time=2")
+    try:
+        site.sbudget("sweep", env=env)
+        first, _ = site.sbatch(CLEO, *costs, "60")
+        site.wait("the first runs", lambda: site.state(first) == "RUNNING", 30)
+        # it can start nowhere, so what it is moved to is seen
+        second, _ = site.sbatch(CLEO, *costs, "--begin=now+1hour", "1")
+        site.sbudget("sweep", env=env)
+        site.wait("it is held", lambda: site.job(second)["Reason"].startswith("JobHeld"), 30)
+        site.slurm("scancel", str(first))
+        site.wait("a sweep to release it", lambda: killed(site, "after-release", env), 30)
+        assert site.job(second)["QOS"] == "preemptible"
+        assert not site.job(second)["Reason"].startswith("JobHeld")
+
+        def moved() -> bool:
+            site.sbudget("sweep", env=env)
+            return site.job(second)["QOS"] == "funded-robotics"
+
+        site.wait("the next sweep moves it", moved, 30)
+    finally:
+        site.sbudget("sweep")

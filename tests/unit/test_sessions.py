@@ -154,8 +154,6 @@ def test_what_cannot_be_asked_is_tried_again_and_what_is_refused_is_not(ledger: 
     with ledger:
         slurm = Terminals({7: None})
         assert sweep(ledger, [SESSION], 4500, slurm) == ([], [])
-        slurm.answers = {7: Deed("unreachable", "no controller")}
-        assert sweep(ledger, [SESSION], 4510, slurm) == ([], [])
         slurm.answers = {7: Deed("refused", "no permission")}
         assert sweep(ledger, [SESSION], 4520, slurm) == ([], [(7, "not warned: no permission")])
         slurm.answers = {}
