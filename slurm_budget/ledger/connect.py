@@ -19,6 +19,8 @@ from slurm_budget.errors import BadInput, LedgerUnreachable
 
 PASSWORD_VARIABLE = "SBUDGET_DB_PASSWORD"
 BUSY_SECONDS = 15
+ANSWER_SECONDS = 300
+"""A MariaDB that says nothing for so long has frozen; no statement of ours takes a part of it."""
 _WRITER = "sbudget_writer"
 
 
@@ -113,6 +115,8 @@ def _mariadb(url: URL, password_file: Path | None) -> Engine:
         pool_recycle=600,
         connect_args={
             "connect_timeout": 10,
+            "read_timeout": ANSWER_SECONDS,
+            "write_timeout": ANSWER_SECONDS,
             "charset": "utf8mb4",
             # a client that froze in a transaction holds its locks up to so many seconds
             "init_command": "SET sql_mode='TRADITIONAL', time_zone='+00:00',"

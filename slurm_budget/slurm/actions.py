@@ -44,7 +44,10 @@ def read(reply: Reply) -> Deed:
 
 
 def requeue(commands: Commands, job: str) -> Deed:
-    """`Incomplete` keeps Slurm from restarting a job that has finished meanwhile."""
+    """`Incomplete` keeps Slurm from restarting a job that has finished meanwhile.
+
+    22.05 answers 0 without a word then, and for a job that is pending: the next sweep sees it.
+    """
     return read(commands.run("scontrol", "requeue", "Incomplete", job))
 
 

@@ -120,7 +120,9 @@ def rebuild(
     """Read the accounting anew from `since` on, count afresh, and compare with before.
 
     Runs stay (the accounting may have forgotten what the ledger knows); where the accounting says
-    otherwise, corrections are added. A sound ledger has no changed figure afterwards.
+    otherwise, corrections are added. A sound ledger has no changed figure afterwards. Runs without
+    an end are left to the next sweep, which knows from the queue which of them live: others, of a
+    job whose id came round again, would count all the time since.
     """
     from slurm_budget.ledger.store import Recorded
 
@@ -128,7 +130,9 @@ def rebuild(
     total = Recorded()
     bad: list[BadRow] = []
     for start in range(since, now, CHUNK):
-        taken = take(ledger, source(start, min(start + CHUNK, now)), f"rebuild, {name}", now)
+        found = source(start, min(start + CHUNK, now))
+        over = (row for row in found if isinstance(row, BadRow) or row.end is not None)
+        taken = take(ledger, over, f"rebuild, {name}", now)
         total = total + taken.recorded
         bad += taken.bad
     ledger.forget_sums()

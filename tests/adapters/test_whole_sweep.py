@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from slurm_budget.core.marker import Marker
+from slurm_budget.errors import LedgerUnreachable, SlurmUnreachable
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.settings import Settings, SlurmSettings, SnapshotSettings
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
@@ -157,3 +158,42 @@ def test_with_the_clock_set_back_it_publishes_says_so_and_does_nothing(site: Sit
     assert "acted on nothing: the clock is 3600 s behind" in found.sentence()
     assert site.snapshot.exists()
     assert site.ledger.last_sweeps(1)[0].at == NOW
+
+
+def test_where_slurm_stops_answering_it_says_what_was_done_and_publishes(site: Site) -> None:
+    def silent() -> None:
+        if len(site.slurm.retagged) == 2:
+            raise SlurmUnreachable("scontrol did not answer within 60 s")
+
+    site.slurm.then = silent
+    found = site.sweep(site.take())
+    assert [retag.job.id for retag in found.retagged] == [1]
+    assert "acted no further: scontrol did not answer within 60 s" in found.sentence()
+    assert [str(bad) for bad in found.failed] == ["scontrol did not answer within 60 s"]
+    assert site.snapshot.exists()
+    assert site.ledger.last_sweeps(1)[0].sentence == found.sentence()
+
+
+def test_a_snapshot_that_cannot_be_written_hides_no_deed(site: Site) -> None:
+    site.snapshot.mkdir()
+    found = site.sweep(site.take())
+    assert len(found.retagged) == 2
+    assert "the snapshot stays as it was: cannot be written: Is a directory" in found.sentence()
+    assert site.ledger.last_sweeps(1)[0].sentence == found.sentence()
+    assert list(site.snapshot.parent.glob(".snapshot.*")) == [], "no draft is left"
+
+
+def test_a_ledger_lost_behind_the_deeds_is_told_with_them(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: object) -> None:
+        raise LedgerUnreachable("the ledger is locked by another program")
+
+    monkeypatch.setattr(site.ledger, "record_sweep", lost)
+    with pytest.raises(LedgerUnreachable) as raised:
+        site.sweep(site.take())
+    assert "retagged jobs 1, 2; then failed" in raised.value.acted
+    monkeypatch.setattr(site.ledger, "brake", lost)
+    with pytest.raises(LedgerUnreachable) as raised:
+        site.sweep(site.take())
+    assert raised.value.acted == "acted on nothing"

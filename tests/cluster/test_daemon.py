@@ -82,7 +82,7 @@ def start(site: Playground) -> Iterator[Start]:
     site.sbudget("resume")
 
 
-CHANGES = {"grace": 'grace = "2s"', "beat": 'beat = "1s"'}
+CHANGES = {"grace": 'grace = "2s"', "beat": 'beat = "1s"', "slurm": "[slurm]"}
 
 
 def test_the_daemon_acts_by_itself_and_ends_when_told(site: Playground, start: Start) -> None:
@@ -201,7 +201,8 @@ def test_a_sweep_stopped_in_the_middle_of_acting_does_nothing_more(site: Playgro
 
 def test_a_daemon_started_before_slurmctld_recovers(site: Playground, start: Start) -> None:
     site.cluster("stop", "slurmctld")
-    one = start()
+    # Slurm's own commands would try for 30 s
+    one = start(slurm='[slurm]\ntimeout = "3s"')
     site.wait("it says so", lambda: "acted on nothing" in one.err)
     site.cluster("start", "slurmctld")
     site.wait("it sweeps", lambda: one.sentences)

@@ -123,7 +123,8 @@ def test_jobs_that_start_and_end_while_the_accounting_is_away(
 
 def slurm_rows(site: Playground, *jobs: int) -> list[tuple[int, int, int, str, str]]:
     """(job, start, end, state, QOS) of each start."""
-    return sorted((int(r[0]), int(r[3]), int(r[4]), r[1], r[2]) for r in site.rows(*jobs))
+    rows = [row for row in site.rows(*jobs) if row[4].isdigit()]
+    return sorted((int(r[0]), int(r[3]), int(r[4]), r[1], r[2]) for r in rows)
 
 
 def ledger_rows(site: Playground, *jobs: int) -> list[tuple[int, int, int, str, str]]:
@@ -159,6 +160,7 @@ def in_mariadb(site: Playground) -> dict[str, str]:
     return env
 
 
+@pytest.mark.requeued_by_hand  # for the law looks into the other ledger
 def test_a_ledger_in_mariadb_that_goes_away_in_the_middle(
     site: Playground, in_mariadb: dict[str, str]
 ) -> None:
@@ -236,7 +238,8 @@ def test_with_a_full_disk_it_acts_and_says_that_the_snapshot_is_old(
 
 @pytest.mark.requeued_by_hand
 def test_runs_that_end_between_deciding_and_acting_are_left(site: Playground) -> None:
-    """Of three runs that shall make way one is cancelled, one requeued by hand, one ends."""
+    """Of three runs that shall make way one is cancelled, one requeued by hand, one ends. Slurm 22.05
+    says nothing to a requeue that came too late; the sweep behind it sees."""
     env = changed(site, grace="0s")
     end = site.home(ANA) / "end"
     wait = f"until [ -e {end} ]; do sleep 0.2; done"
@@ -249,20 +252,22 @@ def test_runs_that_end_between_deciding_and_acting_are_left(site: Playground) ->
         f"scancel {cancelled}; scontrol requeue {again}; touch {end};"
         f" while squeue -h -t R -j {','.join(map(str, jobs))} | grep -q .; do sleep 0.1; done"
     )
-    said: list[str] = []
 
     def decided() -> bool:
-        done = disturbed(site, "planned", meanwhile, env=env)
-        assert done.code == 0, str(done)
-        said.append(done.out)
+        assert disturbed(site, "planned", meanwhile, env=env).code == 0
         return end.exists()
 
     site.wait("a sweep that decides", decided)
-    assert "requeued" not in said[-1]
-    for job in jobs:
-        assert f"left job {job}: the job " in said[-1]
-    site.wait("they end", lambda: all(site.last(job) not in ("RUNNING", "") for job in jobs[::2]))
-    site.sbudget("sweep")
+    gone = [cancelled, ends]
+    site.wait("they end", lambda: not {site.state(job) for job in gone} & {"RUNNING", "COMPLETING"})
+
+    def back() -> bool:
+        site.sbudget("sweep")
+        return site.last(again) == "COMPLETED"
+
+    site.wait("the requeued one comes back", back)
+    with Ledger.open(f"sqlite:///{site.ledger}") as ledger:
+        assert ledger.open_intents(site.name) == []
     assert [row[1].split()[0] for row in site.rows(cancelled)] == ["CANCELLED"]
     assert [row[1] for row in site.rows(ends)] == ["COMPLETED"]
     assert requeued(site, jobs) == [again]

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
+from disturb import changed
 from playground import Playground
 from story import ANA, BEN, CLEO
 
@@ -141,13 +142,16 @@ def test_every_submission_is_accepted_whatever_the_snapshot(site: Playground, da
 
 
 def test_with_slurmctld_stopped_a_sweep_acts_on_nothing(site: Playground) -> None:
+    # Slurm's own commands would try for 30 s
+    quick = changed(site, timeout="3s")
     before = site.snapshot.read_text()
     site.cluster("stop", "slurmctld")
-    done = site.sbudget("sweep", code=6)
+    done = site.sbudget("sweep", code=6, env=quick)
     assert "acted on nothing" in done.err
     assert site.snapshot.read_text() == before
     for command in ("plan", "doctor"):
-        assert site.sbudget(command, code=None).code in (1, 6)
+        assert site.sbudget(command, code=None, env=quick).code in (1, 6)
+    assert "mend:" in site.sbudget("report", "cluster", code=6, env=quick).err
 
 
 def test_with_slurmdbd_stopped_a_sweep_acts_on_nothing(site: Playground) -> None:
