@@ -1,5 +1,6 @@
 """When the database fails in the middle: whole or not at all, and the message says which."""
 
+import json
 import os
 import signal
 import sqlite3
@@ -212,6 +213,27 @@ def test_the_server_goes_away_and_comes_back(mariadb: Server) -> None:
         ledger.set_cursor("main", 5)
         kill(mariadb)
         assert ledger.cursor("main") == 5, "a pooled connection that died is not used"
+
+
+@pytest.mark.mariadb
+def test_a_server_that_froze_is_not_waited_for_for_ever(
+    mariadb: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither by who is connected nor by who connects."""
+    monkeypatch.setattr(connect, "ANSWER_SECONDS", 1)
+    database = mariadb.database()
+    pid = json.loads((mariadb.folder / "state.json").read_text())["pid"]
+    with database.open() as ledger, database.open() as other:
+        ledger.set_cursor("main", 5)
+        other.engine.dispose()
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            for one in (ledger, other):
+                with pytest.raises(LedgerUnreachable, match="was lost or refused"):
+                    one.cursor("main")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert ledger.cursor("main") == other.cursor("main") == 5
 
 
 def test_backup_and_restore(database: Database, tmp_path: Path) -> None:

@@ -85,12 +85,21 @@ def start(site: Playground) -> Iterator[Start]:
 CHANGES = {"grace": 'grace = "2s"', "beat": 'beat = "1s"', "slurm": "[slurm]"}
 
 
-def test_the_daemon_acts_by_itself_and_ends_when_told(site: Playground, start: Start) -> None:
+def test_the_daemon_acts_alone_and_ends_when_told(site: Playground, start: Start) -> None:
     victims = vision_runs(site)
     one = start(grace='grace = "0s"')
     site.wait("the first sweep", lambda: one.sentences)
+    two = start("two")
     owed, _ = site.sbatch(BEN, "-Jgang", *FUNDED, "5")
-    site.wait("the owed job runs", lambda: site.state(owed) in ("RUNNING", "COMPLETED"), 30)
+
+    def runs() -> bool:
+        # cron's sweep beside both
+        assert "nothing done" in site.sbudget("sweep").out
+        return site.state(owed) in ("RUNNING", "COMPLETED")
+
+    site.wait("the owed job runs", runs, 30)
+    site.wait("the other has seen it", lambda: "observing: " in two.out)
+    assert "requeued" not in two.out
     owing = [line for line in one.sentences if "1 owed" in line]
     assert "requeued job" in owing[0], "in the first sweep that finds it owed"
     assert len(requeued(site, victims)) == 1
@@ -98,6 +107,7 @@ def test_the_daemon_acts_by_itself_and_ends_when_told(site: Playground, start: S
     assert one.out.endswith("stopped\n")
     # a busy machine may miss a beat of a second, and then says so
     assert [line for line in one.err.splitlines() if "left out" not in line] == []
+    assert two.end() == 0
     assert "swept" in site.sbudget("sweep").out, "the lease was given back"
 
 

@@ -238,8 +238,9 @@ def test_with_a_full_disk_it_acts_and_says_that_the_snapshot_is_old(
 
 @pytest.mark.requeued_by_hand
 def test_runs_that_end_between_deciding_and_acting_are_left(site: Playground) -> None:
-    """Of three runs that shall make way one is cancelled, one requeued by hand, one ends. Slurm 22.05
-    says nothing to a requeue that came too late; the sweep behind it sees."""
+    """Of three runs that shall make way one is cancelled, one requeued by hand, one ends.
+
+    Slurm 22.05 says nothing to a requeue that came too late; the sweep behind it sees."""
     env = changed(site, grace="0s")
     end = site.home(ANA) / "end"
     wait = f"until [ -e {end} ]; do sleep 0.2; done"
