@@ -34,9 +34,9 @@ SETTINGS = """
 FUNDED = ("--gres=gpu:8", "--qos=funded", "--comment=min-runtime=1s")
 
 
-def bench(beat: int, trials: int, daemon: bool, keep: bool = False) -> list[str]:
+def bench(beat: int, trials: int, cron: bool, keep: bool = False) -> list[str]:
     """Print the beats of each trial; what is above its limit, as sentences."""
-    by = "sbudget run" if daemon else "sbudget sweep at each beat"
+    by = "sbudget sweep at each beat" if cron else "sbudget run"
     print(f"\nfrom owed to started, {trials} trials, a beat of {beat} s, {by}", flush=True)
     play = Playground("sbbench", tuple(TEAMS), settings=SETTINGS.format(beat=beat))
     sweeper = None
@@ -45,8 +45,8 @@ def bench(beat: int, trials: int, daemon: bool, keep: bool = False) -> list[str]
         budgets(play, 32)
         taker, owed = TEAMS
         runs = [play.sbatch(taker, *FUNDED, "3000")[0] for _ in range(4)]
-        command = [str(Path(sys.executable).parent / "sbudget"), "run"] if daemon else [
-            sys.executable, "-c", _LOOP, str(beat)]  # fmt: skip
+        command = [sys.executable, "-c", _LOOP, str(beat)] if cron else [
+            str(Path(sys.executable).parent / "sbudget"), "run"]  # fmt: skip
         sweeper = subprocess.Popen(command, env=play.env(), stdout=subprocess.DEVNULL)
         chance, found = random.Random(1), []
         for trial in range(trials):

@@ -131,7 +131,12 @@ def _sweeps(play: Playground) -> list[str]:
         slurm = Timed(context.commands)
         before = time.perf_counter()
         with context.ledger() as ledger:
-            found = sweep(slurm, ledger, context.source, context.settings, int(time.time()))
+            fence = context.fence(60)
+            fence.take()
+            found = sweep(
+                slurm, ledger, context.source, context.settings, context.now, fence=fence
+            )
+            fence.release()
         whole = time.perf_counter() - before - slurm.deed_seconds
         seeing = context.commands.calls - slurm.deeds
         theirs = context.commands.seconds - slurm.deed_seconds
