@@ -66,7 +66,7 @@ class Swept:
     dry_run: bool = False
 
     @property
-    def any(self) -> bool:
+    def did_something(self) -> bool:
         """Whether anything was done."""
         return bool(self.retagged or self.acted.signalled or self.acted.requeued or self.told.jobs)
 
@@ -230,7 +230,7 @@ def sweep(
         # who has it now publishes what is newer than this
         out.idle = f"lost the lease, acted no further: {lost.what}"
     except LedgerUnreachable as bad:
-        if out.any:
+        if out.did_something:
             bad.acted = f"{out.sentence()[:-1]}; then failed"
         raise
     return out

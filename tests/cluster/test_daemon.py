@@ -50,7 +50,9 @@ class Sidecar:
 
     @property
     def err(self) -> str:
-        return self.files[1].read_text()
+        """All but that beats were left out, as on a busy machine."""
+        lines = self.files[1].read_text().splitlines(keepends=True)
+        return "".join(line for line in lines if " left out: " not in line)
 
     @property
     def sentences(self) -> list[str]:

@@ -19,6 +19,8 @@ from story import ANA, BEN, CLEO
 from slurm_budget.ledger.store import Ledger
 
 QUICK = "3s"
+LONG_LEASE = "30s"
+"""A beat with which a sweep's lease outlasts what happens in its middle here."""
 
 
 def swept_until_it_runs(site: Playground, owed: int) -> None:
@@ -64,14 +66,17 @@ def dry(site: Playground) -> str:
 
 
 def test_slurmctld_stopped_in_the_middle_of_acting(site: Playground) -> None:
-    quick = changed(site, timeout=QUICK)
+    quick = changed(site, timeout=QUICK, beat=LONG_LEASE)
     victims = vision_runs(site)
     owed, _ = site.sbatch(BEN, "-Jgang", "--nodes=2", *FUNDED, "5")
+
+    said: list[str] = []
 
     def cut_short(step: str, command: str) -> None:
         def reached() -> bool:
             done = disturbed(site, step, command, env=quick)
-            assert done.code in (0, 3), str(done)
+            said.append(str(done))
+            assert done.code in (0, 3), "\n".join(said)
             if done.code:
                 assert "acted no further: " in done.out
                 assert "mend: " in done.err
@@ -241,7 +246,7 @@ def test_runs_that_end_between_deciding_and_acting_are_left(site: Playground) ->
     """Of three runs that shall make way one is cancelled, one requeued by hand, one ends.
 
     Slurm 22.05 says nothing to a requeue that came too late; the sweep behind it sees."""
-    env = changed(site, grace="0s")
+    env = changed(site, grace="0s", beat=LONG_LEASE)
     end = site.home(ANA) / "end"
     wait = f"until [ -e {end} ]; do sleep 0.2; done"
     jobs = [site.sbatch(ANA, "-Jtrain", *FUNDED, command=wait)[0] for _ in range(3)]
