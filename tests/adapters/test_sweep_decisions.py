@@ -113,9 +113,9 @@ class Stage:
         self.slurm.says("jobs", victim + row(9, "language", "PENDING"))
         self.slurm.says("runs", accounting())
 
-    def sweep(self, now: int = NOW) -> Swept:
+    def sweep(self, now: int = NOW, grace: int = 0) -> Swept:
         settings = Settings.model_validate(
-            {"sweep": {"grace": 0, "margin": 0.01}, "snapshot": {"path": str(self.snapshot)}}
+            {"sweep": {"grace": grace, "margin": 0.01}, "snapshot": {"path": str(self.snapshot)}}
         )
         accounts = self.slurm.commands(self.timeout)
         fence = Fence(self.ledger, "main", "stage:1", 60, 900, lambda: now)
@@ -256,6 +256,19 @@ def test_what_holds_its_gpus_but_does_not_run_is_left(stage: Stage, state: str) 
     stage.show(row(7, "vision", state))
     stage.sweep()
     assert stage.slurm.deeds() == []
+
+
+def test_a_run_that_slurm_is_handing_our_signal_to_is_not_taken_for_over(stage: Stage) -> None:
+    stage.sweep(grace=5)
+    assert stage.steps() == ["signalled"]
+    stage.show(row(7, "vision", "SIGNALING"))
+    assert "still in grace" in stage.sweep(NOW + 10, grace=5).sentence()
+    assert stage.steps() == ["signalled"]
+    stage.show(row(7, "vision", "SUSPENDED"))
+    said = stage.sweep(NOW + 20, grace=5).sentence()
+    assert "left job 7: the run does not run (the job is SUSPENDED)" in said
+    assert stage.steps() == ["left"]
+    assert REQUEUE not in stage.slurm.deeds()
 
 
 @pytest.mark.parametrize("command", ["squeue", "scontrol", "sacct", "sacctmgr"])

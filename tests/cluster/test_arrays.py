@@ -22,10 +22,11 @@ def test_the_task_that_has_the_arrays_own_id_is_requeued_alone(site: Playground)
         return {job.id: live.address(job) for job in port.jobs() if job.running}
 
     site.wait("both run", lambda: len(running()) == 2)
-    assert running()[base].startswith(f"{base}_"), "the last to start keeps the array's id"
-    (other,) = running().keys() - {base}
-    assert port.signal(running()[base], "CONT").outcome == "done"
-    assert port.requeue(running()[base]).outcome == "done"
+    found = running()
+    assert found[base].startswith(f"{base}_"), "the last to start keeps the array's id"
+    (other,) = found.keys() - {base}
+    assert port.signal(found[base], "CONT").outcome == "done"
+    assert port.requeue(found[base]).outcome == "done"
 
     def restarts() -> dict[int, int]:
         return {job.id: job.restarts for job in port.jobs()}

@@ -5,11 +5,13 @@ was      requeued by its user; preempted by Slurm
 waits    held until its budget allows it
 """
 
+import pytest
 from asking import minimum, why
 from playground import Playground
 from story import ANA, CLEO
 
 
+@pytest.mark.requeued_by_hand
 def test_what_became_of_jobs(site: Playground) -> None:
     def sbatch(*options: str, command: str = "sleep 300") -> int:
         return site.sbatch(ANA, "--gres=gpu:8", *options, command=command)[0]

@@ -28,7 +28,7 @@ def test_an_owed_gang_gets_two_whole_nodes_of_the_account_furthest_over_its_shar
         sweep()
         env = {"SBUDGET_CONFIG": str(config)}
         report = json.loads(site.sbudget("report", "budgets", "--json", env=env).out)
-        return {row["account"]: row["standing"] for row in report["accounts"]}
+        return {row["account"]: row["standing"] for row in report["rows"]}
 
     def furthest_over() -> bool:
         at = standings()
