@@ -20,8 +20,8 @@ from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
 from slurm_budget.state.jobs import Job, Node, Place
 from slurm_budget.state.slurm import Preemption, Qos
 from slurm_budget.state.sweep import SweepPolicy
+from slurm_budget.usecases.deciding import decide
 from slurm_budget.usecases.observe import World
-from slurm_budget.usecases.sweep import decide
 
 SIZES = [(128, 10_000), (500, 20_000), (1_250, 30_000), (3_500, 60_000), (10_000, 100_000)]
 """(nodes, jobs)."""

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from slurm_budget.core.told import Told
     from slurm_budget.ledger.store import Ledger
     from slurm_budget.slurm.port import CommandSlurm
+    from slurm_budget.usecases.deciding import Decision
     from slurm_budget.usecases.observe import World
-    from slurm_budget.usecases.sweep import Decision
 
 T = TypeVar("T")
 OpenLedger = Callable[[], "Ledger"]
@@ -117,9 +117,9 @@ def look(
 
 def _deeply(sight: Sight, slurm: "CommandSlurm", ledger: "Ledger", settings: Settings) -> None:
     from slurm_budget.errors import SlurmUnreachable
+    from slurm_budget.usecases.deciding import decide
     from slurm_budget.usecases.observe import observe
     from slurm_budget.usecases.policy import sweep_policy
-    from slurm_budget.usecases.sweep import decide
 
     policy = sweep_policy(settings)
     try:

@@ -14,7 +14,8 @@ from slurm_budget.settings import LedgerSettings, Settings, SlurmSettings, Snaps
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
 from slurm_budget.state.jobs import Run
 from slurm_budget.usecases.fence import Fence
-from slurm_budget.usecases.sweep import Swept, sweep
+from slurm_budget.usecases.sweep import sweep
+from slurm_budget.usecases.swept import Swept
 
 from .fake_slurm import FakeSlurm
 from .test_whole_sweep import NOW, Slurm

@@ -17,7 +17,8 @@ from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
 from slurm_budget.state.jobs import Place
 from slurm_budget.usecases.cluster import cluster_now
 from slurm_budget.usecases.fence import Fence
-from slurm_budget.usecases.sweep import Swept, sweep
+from slurm_budget.usecases.sweep import sweep
+from slurm_budget.usecases.swept import Swept
 
 NOW = 1_796_000_000
 CONFIG = """\

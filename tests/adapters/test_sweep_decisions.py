@@ -18,7 +18,8 @@ from slurm_budget.slurm import sacct, squeue
 from slurm_budget.slurm.port import CommandSlurm
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
 from slurm_budget.usecases.fence import Fence
-from slurm_budget.usecases.sweep import Swept, sweep
+from slurm_budget.usecases.sweep import sweep
+from slurm_budget.usecases.swept import Swept
 
 from .fake_slurm import FakeSlurm
 

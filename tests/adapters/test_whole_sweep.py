@@ -14,7 +14,8 @@ from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
 from slurm_budget.state.jobs import Deed, Job, Node
 from slurm_budget.state.slurm import Preemption
 from slurm_budget.usecases.fence import Fence
-from slurm_budget.usecases.sweep import Swept, sweep
+from slurm_budget.usecases.sweep import sweep
+from slurm_budget.usecases.swept import Swept
 
 NOW = 1_800_000_000
 TREE = BudgetTree("main", {"vision": BudgetNode("vision", None, Amount("gpus", 32))})

@@ -25,8 +25,10 @@ from slurm_budget.state.intent import Intent, Step
 from slurm_budget.state.jobs import Deed, Job, Node, Run
 from slurm_budget.state.sweep import SweepPolicy
 from slurm_budget.usecases.act import Actor
+from slurm_budget.usecases.deciding import decide
+from slurm_budget.usecases.moving import move_classes
 from slurm_budget.usecases.observe import World
-from slurm_budget.usecases.sweep import Swept, decide, move_classes
+from slurm_budget.usecases.swept import Swept
 
 DONE = Deed("done", "")
 GONE = Deed("gone", "the job is gone")

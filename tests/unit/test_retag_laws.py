@@ -18,7 +18,9 @@ from slurm_budget.errors import SlurmUnreachable
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
 from slurm_budget.state.jobs import Deed, Job
 from slurm_budget.state.sweep import SweepPolicy
-from slurm_budget.usecases.sweep import Decision, Swept, move_classes
+from slurm_budget.usecases.deciding import Decision
+from slurm_budget.usecases.moving import move_classes
+from slurm_budget.usecases.swept import Swept
 
 HOUR = 3_600_000
 POLICY = SweepPolicy(fast_lane=0.1, fast_lane_gpu_time=7200)
