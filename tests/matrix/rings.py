@@ -11,8 +11,8 @@ from testcontainers.core.container import DockerContainer
 ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = ("22.05", "24.11", "26.05")
 PATIENCE = 4200
-AT_ONCE = threading.Semaphore(2)
-"""Rings that run together. Each waits for Slurm most of the time, but three starve two cores."""
+AT_ONCE = threading.Semaphore(3)
+"""Rings that run together. Each waits for Slurm most of the time: three load two cores by half."""
 PYTEST = (
     *("python", "-m", "pytest", "-p", "no:cacheprovider", "-q", "tests/cluster", "tests/adapters"),
     *("-m", "cluster or mariadb"),
