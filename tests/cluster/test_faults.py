@@ -205,7 +205,7 @@ def requeued_in_queue(site: Playground, jobs: list[int]) -> int:
 def small_disk(site: Playground) -> Iterator[Path]:
     folder = site.site / "small"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k,mode=0755", "tmpfs", str(folder)]
     if subprocess.run(mount, check=False).returncode:
         pytest.skip("no file system can be mounted here")
     yield folder
