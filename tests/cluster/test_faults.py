@@ -233,7 +233,7 @@ def test_with_a_full_disk_it_acts_and_says_that_the_snapshot_is_old(
 
     site.wait("it acts", acted)
     assert (small_disk / "snapshot").read_bytes() == before
-    assert {file.name for file in small_disk.iterdir()} == {"snapshot", "filler"}
+    assert {file.name for file in small_disk.iterdir()} == {"snapshot", "snapshot.told", "filler"}
     site.wait("the owed job runs", lambda: site.state(owed) in ("RUNNING", "COMPLETED"))
     filler.unlink()
     site.sbudget("sweep", env=env)
