@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit"))
 
 import lawful
 from playground import Playground
-from story import ANA, BEN, BUDGETS, CLEO, SETTINGS, SIDECAR
+from story import ANA, BEN, CLEO, SETTINGS, SIDECAR, open_site, tidy
 
 NEEDED = ("slurmctld", "slurmdbd", "slurmd", "munged", "mariadbd", "sbatch")
 
@@ -38,13 +38,7 @@ def playground() -> Iterator[Playground]:
     """The cluster, up, with budgets loaded and synced and a snapshot published."""
     play = Playground(f"sbtest{os.getpid()}", (ANA, BEN, CLEO, SIDECAR), settings=SETTINGS)
     try:
-        play.up()
-        budgets = play.site / "budgets.yaml"
-        budgets.write_text(BUDGETS.format(name=play.name).replace("{{", "{").replace("}}", "}"))
-        play.sbudget("ledger", "init")
-        play.sbudget("budget", "load", str(budgets), "-m", "for the tests")
-        play.sbudget("sync", "--yes")
-        play.sbudget("sweep")
+        open_site(play)
         yield play
     finally:
         play.down()
@@ -61,12 +55,3 @@ def site(playground: Playground, request: pytest.FixtureRequest) -> Iterator[Pla
     tidy(playground)
     if request.node.get_closest_marker("requeued_by_hand") is None:
         lawful.check(playground, began)
-
-
-def tidy(playground: Playground) -> None:
-    """Daemons up and no job left."""
-    for daemon in ("mariadb", "slurmdbd", "slurmctld"):
-        playground.cluster("start", daemon)
-    playground.wait("slurmctld", lambda: "UP" in playground.slurm("scontrol", "ping", code=None))
-    playground.slurm("scancel", "--partition=gpu", code=None)
-    playground.wait("an empty queue", lambda: not playground.slurm("squeue", "-h", "-a").strip())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from playground import Playground
-from story import ANA, BEN, BUDGETS, CLEO, SETTINGS
+from story import ANA, BEN, CLEO, SETTINGS, open_site
 
 from slurm_budget.slurm.command import Commands
 from slurm_budget.slurm.port import CommandSlurm
@@ -32,13 +32,7 @@ def tree(tmp_path: Path) -> Iterator[Playground]:
         files=(file,),
     )
     try:
-        play.up()
-        budgets = play.site / "budgets.yaml"
-        budgets.write_text(BUDGETS.format(name=play.name).replace("{{", "{").replace("}}", "}"))
-        play.sbudget("ledger", "init")
-        play.sbudget("budget", "load", str(budgets), "-m", "for the tests")
-        play.sbudget("sync", "--yes")
-        play.sbudget("sweep")
+        open_site(play)
         yield play
     finally:
         play.down()

@@ -24,10 +24,9 @@ from pathlib import Path
 
 import pytest
 from asking import minimum, why
-from conftest import tidy
 from playground import Playground
 from prometheus_client.parser import text_string_to_metric_families
-from story import ANA, BEN, CLEO
+from story import ANA, BEN, CLEO, tidy
 
 QOS = "funded-robotics"
 Jobs = dict[str, int]
