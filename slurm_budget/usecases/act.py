@@ -146,12 +146,15 @@ class Actor:
                 self.acted.left.append((job.id, deed.detail))
                 return "left"
             self.acted.signalled.append(job.id)
+        at = self.now
+        if at < self.resumed <= at + TOLERANCE:
+            at = self.resumed  # this sweep began before; one warning is enough
         self.ledger.advance_intent(
             intent.id,
             "signalled",
-            self.now,
+            at,
             f"SIG{self.policy.signal}" if self.policy.grace else "no grace",
-            grace_until=self.now + self.policy.grace,
+            grace_until=at + self.policy.grace,
             token=self.fence.token,
         )
         self.between("signalled")

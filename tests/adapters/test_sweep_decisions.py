@@ -259,6 +259,18 @@ def test_what_holds_its_gpus_but_does_not_run_is_left(stage: Stage, state: str) 
     assert stage.slurm.deeds() == []
 
 
+def test_behind_a_pause_a_run_is_warned_once_more_and_not_twice(stage: Stage) -> None:
+    stage.sweep(grace=30)
+    (warning, *rest) = stage.slurm.deeds()
+    stage.ledger.set_brake("main", paused=True, author="mara", reason="x", now=NOW + 1)
+    stage.sweep(NOW + 2, grace=30)
+    assert stage.slurm.deeds() == [warning, *rest]
+    stage.ledger.set_brake("main", paused=False, author="mara", reason="x", now=NOW + 10)
+    stage.sweep(NOW + 9, grace=30)  # it began before the pause ended, and saw the end
+    stage.sweep(NOW + 12, grace=30)
+    assert stage.slurm.deeds().count(warning) == 2
+
+
 def test_a_run_that_slurm_is_handing_our_signal_to_is_not_taken_for_over(stage: Stage) -> None:
     stage.sweep(grace=5)
     assert stage.steps() == ["signalled"]
