@@ -11,7 +11,7 @@ import time
 import zlib
 from pathlib import Path
 
-from slurm_budget.errors import SbudgetError
+from slurm_budget.errors import BadInput, SbudgetError
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 NOT_THEIRS = stat.S_IWGRP | stat.S_IWOTH
@@ -57,6 +57,17 @@ _KINDS = (
     (stat.S_ISFIFO, "fifo"),
     (stat.S_ISSOCK, "socket"),
 )
+
+
+def need_folder(path: Path) -> Path:
+    """`path`, whose folder must be there: what somebody mistyped is not to become a new one."""
+    if not path.parent.is_dir():
+        raise BadInput(
+            f"the folder {path.parent} is not there",
+            where=str(path),
+            mend=f"correct the path, or mkdir -p {path.parent}",
+        )
+    return path
 
 
 def replace(path: Path, text: str, *, mode: int = 0o644) -> None:

@@ -39,7 +39,7 @@ def metrics(ctx: Context, output: Path | None, listen: str | None) -> int | None
     if output is None:
         click.echo(text, nl=False)
     else:
-        files.replace(output, text)
+        files.replace(files.need_folder(output), text)
     for source, bad in seen.failed.items():
         click.echo(f"sbudget: {source}: {bad}", err=True)
     return next((int(bad.code) for bad in seen.failed.values()), None)

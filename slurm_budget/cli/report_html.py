@@ -36,4 +36,4 @@ def html(ctx: Context, words: tuple[str, ...], output: str) -> None:
     if output == "-":
         click.echo(text, nl=False)
     else:
-        files.replace(Path(output), text)
+        files.replace(files.need_folder(Path(output)), text)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from slurm_budget.core.admission_job import is_small
 from slurm_budget.core.marker import parse
@@ -14,6 +15,9 @@ HOLDING = frozenset({"RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING", "STOPP
 """States in which a job holds its GPUs."""
 
 FUNDED_PREFIX = "funded-"
+
+OBSERVING = 5
+"""Seconds between reading the clock and reading the queue, at most, that are no suspension."""
 
 
 def funded_qos(account: str) -> str:
@@ -60,9 +64,22 @@ def min_runtime(job: Job, policy: SweepPolicy) -> int:
     return min(declared, policy.min_runtime_cap)
 
 
+def with_suspension(job: Job, now: int) -> Job:
+    """The job with the time in which its run was suspended, which is none of its protection."""
+    if job.start is None or job.used is None:
+        return job
+    away = now - job.start - job.used
+    return replace(job, suspended=away) if away > OBSERVING else job
+
+
+def is_part(job: Job) -> bool:
+    """Whether it is a component of a heterogeneous job, which Slurm starts and requeues as one."""
+    return "+" in job.label
+
+
 def protected_until(job: Job, policy: SweepPolicy) -> int:
     """When the run's protection ends; its start for a preemptible run. Epoch seconds."""
-    start = job.start or 0
+    start = (job.start or 0) + job.suspended
     return start + min_runtime(job, policy) if class_of(job) == "funded" else start
 
 

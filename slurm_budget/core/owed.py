@@ -8,6 +8,7 @@ their PreemptExemptTime are not asked: Slurm frees them by itself, so what they 
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -35,7 +36,7 @@ class Owed:
 
 
 def owed(
-    jobs: Iterable[Job],
+    jobs: Sequence[Job],
     nodes: Iterable[Node],
     served: Mapping[int, int],
     policy: SweepPolicy,
@@ -47,6 +48,7 @@ def owed(
     waiting = [
         job for job in jobs if job.pending and job.gpu_total and live.class_of(job) == "funded"
     ]
+    at_work = Counter(job.array or job.id for job in jobs if job.running)
     for job in sorted(waiting, key=lambda job: (-job.priority, job.submit, job.id)):
         since = max(job.eligible or job.submit, job.submit)
         if job.reason not in WAITS_FOR_GPUS:
@@ -64,10 +66,19 @@ def owed(
                     f"GPUs were freed for it {ago} s ago; it has not started yet ({job.reason})",
                 )
             )
+        elif live.is_part(job):
+            out.left.append(Leave(job.id, "part of a het job, which starts as a whole"))
+        elif job.names_nodes:
+            out.left.append(Leave(job.id, "asks for nodes by name"))
+        elif len([kind for kind in job.gpus if kind]) > 1:
+            out.left.append(Leave(job.id, "asks for GPUs of several types"))
         elif _features(job.features) is None:
             out.left.append(Leave(job.id, f"its constraint {job.features!r} is beyond us"))
         else:
-            out.demands.extend([_demand(job, largest)] * min(job.tasks, job.at_once, MOST_TASKS))
+            tasks = min(job.tasks, job.at_once, MOST_TASKS)
+            if "%" in job.label:  # those that run count too
+                tasks = min(tasks, job.at_once - at_work[job.array or job.id])
+            out.demands.extend([_demand(job, largest)] * max(tasks, 0))
     return out
 
 
@@ -122,6 +133,8 @@ def candidates(
         until = live.protected_until(job, policy)
         if now < until:
             left.append(Leave(job.id, f"protected for {until - now} s more"))
+        elif live.is_part(job):
+            left.append(Leave(job.id, "part of a het job, which is requeued as a whole"))
         elif not job.batch:
             left.append(Leave(job.id, "interactive: it cannot be requeued"))
         elif not job.requeue:

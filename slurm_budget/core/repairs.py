@@ -28,6 +28,8 @@ def repairs(
             and job.requeue
             and job.batch
             and job.gpu_total
+            and not live.is_part(job)
+            and (live.class_of(job) == "funded" or job.qos == policy.preemptible_qos)
             and now >= holds_until(job, policy, preemption)
             and now - touched.get(job.id, -policy.cooldown) >= policy.cooldown
         ):

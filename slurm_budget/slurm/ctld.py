@@ -1,11 +1,13 @@
 """slurmctld's submit plugin and its log, and how to make slurmctld look at job_submit.lua."""
 
 import mmap
+import os
 import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from slurm_budget.errors import BadInput
 from slurm_budget.slurm.command import Commands, checked
 
 PLUGIN = "job_submit_lua.so"
@@ -73,6 +75,12 @@ def last(log: Path, *words: str) -> str:
     """The last line of the log that has one of these words; empty where none has."""
     if not size(log):
         return ""
+    if not os.access(log, os.R_OK):
+        raise BadInput(
+            "this user may not read slurmctld's log",
+            where=str(log),
+            mend="run it as root, or as the user that slurmctld runs as",
+        )
     with log.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
         at = max(text.rfind(word.encode()) for word in words)
         if at < 0:

@@ -57,8 +57,17 @@ def _row(job: Any, user: str) -> dict[str, str]:
         "OverSubscribe": _text(job.resource_sharing),
         "MaxNodes": _text(job.max_nodes or job.num_nodes),
         "tres-per-task": _resources(job.tres_per_task),
+        "TimeUsed": _clock(job.run_time),
+        "ReqNodes": _text(job.required_nodes),
         "admin_comment": _text(job.admin_comment),
     }
+
+
+def _clock(seconds: int | None) -> str:
+    """Seconds as squeue writes them."""
+    if seconds is None:
+        return ""
+    return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
 def _label(job: Any) -> str:

@@ -23,7 +23,8 @@ FIELDS = (
     *("SubmitTime", "EligibleTime", "StartTime", "EndTime", "TimeLimit"),
     *("tres-alloc", "tres-per-node", "NodeList", "NumNodes", "NumCPUs", "PriorityLong"),
     *("Requeue", "BatchFlag", "ArrayJobID", "PreemptTime", "RestartCnt", "Dependency"),
-    *("Feature", "OverSubscribe", "MaxNodes", "tres-per-task", "admin_comment"),
+    *("Feature", "OverSubscribe", "MaxNodes", "tres-per-task", "TimeUsed", "ReqNodes"),
+    "admin_comment",
 )
 _NONE = frozenset({"", "N/A", "NONE", "UNKNOWN", "(NULL)"})
 
@@ -117,7 +118,8 @@ def job(row: Mapping[str, str]) -> Job:
         num_nodes=max(count, 1),
         priority=int(row["PriorityLong"] or 0),
         requeue=row["Requeue"].strip() == "1",
-        batch=row["BatchFlag"].strip() == "1",
+        # counts up when a launch failed
+        batch=row["BatchFlag"].strip() not in ("", "0"),
         admin_comment=_text(row["admin_comment"]),
         tasks=max(ident.tasks, 1),
         at_once=max(ident.at_once, 1),
@@ -133,6 +135,8 @@ def job(row: Mapping[str, str]) -> Job:
         cpus=int(_text(row["NumCPUs"]) or 0),
         exclusive=_exclusive(row),
         expected=moment(row["StartTime"]) if state == "PENDING" else None,
+        used=_seconds(row["TimeUsed"]) if state != "PENDING" else None,
+        names_nodes=bool(_text(row["ReqNodes"])),
     )
 
 
@@ -188,18 +192,29 @@ def _with(item: Job, exact: Mapping[str, int] | None) -> Job:
     return replace(item, gpus_on=exact)
 
 
+_HEAD = re.compile(r"JobId=(\d{1,10})\b")
+
+
 def gpus_by_node(text: str) -> dict[int, dict[str, int]]:
     """GPUs on each node of each job, from `scontrol -d show job`.
 
-    Only lines that stand below JOB_GRES are read: a job's name and comment are free text.
+    Only lines that stand below JOB_GRES are read: a job's name and comment are free text, which may
+    hold a newline and what follows one here. A job that seems to come twice is not known.
     """
     out: dict[int, dict[str, int]] = {}
+    seen: set[int] = set()
     at: int | None = None
     inside = False
     for line in text.splitlines():
-        if line.startswith("JobId="):
-            at = int(line[6:].split()[0])
+        head = _HEAD.match(line)
+        if head:
+            at = int(head[1])
             inside = False
+            if at in seen:
+                out[at] = {}
+                at = None
+            else:
+                seen.add(at)
         elif line.startswith("   JOB_GRES="):
             inside = True
         elif inside and line.startswith("     Nodes=") and at is not None:

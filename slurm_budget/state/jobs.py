@@ -53,6 +53,10 @@ class Job:
     exclusive: bool = False
     max_nodes: int | None = None
     per_task: int | None = None
+    used: int | None = None
+    """Seconds that a run has run, without those in which it was suspended."""
+    suspended: int = 0
+    names_nodes: bool = False
     expected: int | None = None
     """When Slurm expects a pending job to start, as far as it has planned."""
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from slurm_budget.core import live
 from slurm_budget.core.clock import TOLERANCE
+from slurm_budget.core.retag import HOLDS
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.ports import JobPort
 from slurm_budget.state.intent import Intent, Step
@@ -119,7 +120,9 @@ class Actor:
             return f"the run does not run (the job is {job.state})"
         if live.protected_until(job, self.policy) > self.now:
             return "the run is protected"
-        if intent.for_job is not None and (owed is None or not owed.pending):
+        if self.policy.requeue == "never":
+            return "requeues are off (sweep.requeue)"
+        if intent.for_job is not None and not _still_owed(owed):
             return f"job {intent.for_job} waits no more"
         return None
 
@@ -174,6 +177,16 @@ class Actor:
     def _step(self, intent: Intent, step: Step, detail: str) -> None:
         self.ledger.advance_intent(intent.id, step, self.now, detail, token=self.fence.token)
         self.between(step)
+
+
+def _still_owed(job: Job | None) -> bool:
+    """Whether the job that a run makes way for still waits for GPUs, as a funded one."""
+    return (
+        job is not None
+        and job.pending
+        and job.reason not in HOLDS
+        and live.class_of(job) == "funded"
+    )
 
 
 def _over(intent: Intent, job: Job) -> bool:

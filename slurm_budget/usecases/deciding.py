@@ -94,8 +94,14 @@ def _requeues(
             world.jobs, world.nodes, handled, policy, world.now, world.preemption
         ):
             out.setdefault(job.id, Requeue(job, None, "", reason))
-    if policy.requeue == "always" and any(job.pending for job in world.jobs):
+    waits = any(
+        job.pending and job.gpu_total and job.reason in owed.WAITS_FOR_GPUS for job in world.jobs
+    )
+    if policy.requeue == "always" and waits:
         for run in runs:
+            freed = sum(requeue.job.gpu_total for requeue in out.values())
+            if freed + by_id[run.job_id].gpu_total > policy.max_gpus:
+                continue
             out.setdefault(
                 run.job_id,
                 Requeue(by_id[run.job_id], None, "", "its protection is over and jobs wait"),

@@ -28,8 +28,9 @@ def move_classes(
         out.later -= 1
         check()
         where = live.address(retag.job)
-        if retag.class_ == "funded" and held_for_budget(retag.job):
-            # first, for a kill behind it leaves a job that waits, and none that is held for ever
+        if held_for_budget(retag.job):
+            # whatever it becomes, it no longer waits for its budget; and first, for a kill behind
+            # it leaves a job that waits, and none that is held for ever
             slurm.release(where)
             check()
         deed = slurm.retag(where, retag.qos, retag.admin_comment)

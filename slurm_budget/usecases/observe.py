@@ -65,7 +65,7 @@ def observe(
             where="slurm.conf",
             mend="set AccountingStorageTRES=gres/gpu and restart slurmctld",
         )
-    jobs = slurm.jobs()
+    jobs = [live.with_suspension(job, now) for job in slurm.jobs()]
     nodes = _placed(slurm, config)
     preemption = slurm.preemption(config)
     known = slurm.accounts(cluster)

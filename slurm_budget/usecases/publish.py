@@ -26,9 +26,13 @@ TOLD_DAYS = 7
 def snapshot(
     world: World, verdicts: Verdicts, returns: dict[str, int], policy: Policy, published_at: int
 ) -> Snapshot:
-    """What the hook may promise until the next sweep."""
+    """What the hook may promise until the next sweep. An account that sync has not made yet is left
+    out: Slurm would refuse a job in a QOS that is not there."""
     accounts = {}
+    made = set(world.preemption.qos)
     for name, node in world.tree.nodes.items():
+        if made and live.funded_qos(name) not in made:
+            continue
         facts = verdicts.accounts.get(name)
         accounts[name] = AccountFacts(
             name=name,
@@ -43,6 +47,7 @@ def snapshot(
     users = {
         key: UserFacts(key[0], key[1], facts.budget, facts.balance, facts.fast)
         for key, facts in verdicts.users.items()
+        if key[0] in accounts
     }
     aliases = {alias: n.name for n in world.tree.nodes.values() for alias in n.aliases}
     return Snapshot(world.cluster, world.now, published_at, policy, accounts, users, aliases)

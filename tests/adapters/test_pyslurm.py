@@ -29,7 +29,8 @@ PENDING = {
     "array_tasks_parallel": NONE, "heterogeneous_id": NONE, "heterogeneous_offset": NONE,
     "preempt_time": NONE, "requeue_count": 0, "dependencies": NONE, "constraints": ["a&b"],
     "resource_sharing": "NO", "max_nodes": 2, "gres_per_node": {"gres/gpu:h100": 4},
-    "tres_per_task": NONE, "admin_comment": "JS1:x", "allocated_tres": NONE,
+    "tres_per_task": NONE, "run_time": 0, "required_nodes": NONE,
+    "admin_comment": "JS1:x", "allocated_tres": NONE,
 }  # fmt: skip
 
 

@@ -16,7 +16,8 @@ RUNNING = [
     *("8", "4_0", "ana", "Vision", "gpu", "preemptible", "RUNNING", "None"),
     *("1795975422", "1795975422", "1795975423", "1796580223", "7-00:00:00"),
     *("cpu=2,node=2,billing=8,gres/gpu=12", "gres:gpu:h100:6", "n[3-4]", "2", "2", "1"),
-    *("1", "1", "4", "N/A", "0", "(null)", "(null)", "OK", "2", "N/A", "(null)"),
+    *("1", "1", "4", "N/A", "0", "(null)", "(null)", "OK", "2", "N/A"),
+    *("1:00:00", "(null)", "(null)"),
 ]
 ARRAY = [
     *("4", "4_[1-9%2]", "ana", "vision", "gpu,big", "preemptible", "PENDING", "Resources"),
@@ -33,6 +34,8 @@ ARRAY = [
         "NO",
         "2",
         "gres:gpu:2",
+        "0:00",
+        "",
         'JS1:x|"y"\nsecond line',
     ),
 ]
