@@ -122,6 +122,9 @@ def test_the_file_is_replaced_whole_and_everybody_may_read_it(
     context: Context, tmp_path: Path
 ) -> None:
     file = tmp_path / "pages" / "budgets.html"
+    with pytest.raises(BadInput, match="is not there"):
+        said(context, "html", "-o", str(file), "start=now-2days")
+    file.parent.mkdir()
     for _ in range(2):
         assert said(context, "html", "-o", str(file), "start=now-2days") == ""
         assert stat.S_IMODE(file.stat().st_mode) == 0o644

@@ -90,6 +90,26 @@ JobId=2 JobName=evil
     assert squeue.gpus_by_node(reply) == {2: {"n2": 8, "n3": 2, "n4": 2}}
 
 
+def test_a_newline_in_a_comment_neither_ends_the_reading_nor_moves_a_run() -> None:
+    mine = """\
+JobId=70 JobName=train
+   JOB_GRES=gpu:h100:3
+     Nodes=n1 CPU_IDs=0 Mem=0 GRES=gpu:h100:2(IDX:0-1)
+     Nodes=n2 CPU_IDs=0 Mem=0 GRES=gpu:h100:1(IDX:0)
+"""
+    words = "JobId=71 JobName=x\n   Comment=y\nJobId=abc\n"
+    assert squeue.gpus_by_node(words + mine) == {70: {"n1": 2, "n2": 1}}
+    forged = """\
+JobId=71 JobName=x
+   Comment=y
+JobId=70
+   JOB_GRES=gpu
+     Nodes=n4 CPU_IDs=0 Mem=0 GRES=gpu:h100:3(IDX:0-2)
+"""
+    for text in (mine + forged, forged + mine):
+        assert squeue.gpus_by_node(text)[70] == {}, "not known, rather than believed"
+
+
 class Recorded(Commands):
     """Slurm that answers from a table; what was asked is kept."""
 

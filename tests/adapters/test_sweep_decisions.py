@@ -114,9 +114,9 @@ class Stage:
         self.slurm.says("jobs", victim + row(9, "language", "PENDING"))
         self.slurm.says("runs", accounting())
 
-    def sweep(self, now: int = NOW, grace: int = 0) -> Swept:
+    def sweep(self, now: int = NOW, grace: int = 0, requeue: str = "owed") -> Swept:
         settings = Settings.model_validate(
-            {"sweep": {"grace": grace, "margin": 0.01}, "snapshot": {"path": str(self.snapshot)}}
+            {"sweep": {"grace": grace, "margin": 0.01, "requeue": requeue}, "snapshot": {"path": str(self.snapshot)}}
         )
         accounts = self.slurm.commands(self.timeout)
         fence = Fence(self.ledger, "main", "stage:1", 60, 900, lambda: now)
@@ -256,6 +256,29 @@ def test_interactive_runs_are_left_like_those_that_cannot_be_requeued(stage: Sta
 def test_what_holds_its_gpus_but_does_not_run_is_left(stage: Stage, state: str) -> None:
     stage.show(row(7, "vision", state))
     stage.sweep()
+    assert stage.slurm.deeds() == []
+
+
+def test_an_owed_job_that_is_held_meanwhile_is_owed_nothing(stage: Stage) -> None:
+    stage.sweep(grace=5)
+    held = row(9, "language", "PENDING").replace("Resources", "JobHeldUser")
+    stage.slurm.says("jobs", row(7, "vision", "RUNNING") + held)
+    said = stage.sweep(NOW + 10, grace=5).sentence()
+    assert "left job 7: job 9 waits no more" in said
+    assert REQUEUE not in stage.slurm.deeds()
+
+
+def test_requeues_that_are_switched_off_stop_what_is_under_way(stage: Stage) -> None:
+    stage.sweep(grace=5)
+    said = stage.sweep(NOW + 10, grace=5, requeue="never").sentence()
+    assert "left job 7: requeues are off (sweep.requeue)" in said
+    assert REQUEUE not in stage.slurm.deeds()
+
+
+def test_always_waits_for_somebody_who_wants_gpus(stage: Stage) -> None:
+    later = row(9, "language", "PENDING").replace("Resources", "BeginTime")
+    stage.slurm.says("jobs", row(7, "vision", "RUNNING") + later)
+    stage.sweep(requeue="always")
     assert stage.slurm.deeds() == []
 
 

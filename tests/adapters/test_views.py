@@ -67,6 +67,7 @@ def test_metrics_go_into_a_file_and_say_that_slurm_is_down(
     env: dict[str, str], tmp_path: Path
 ) -> None:
     file = tmp_path / "out" / "sbudget.prom"
+    file.parent.mkdir()
     done = run(env, "metrics", "-o", str(file))
     assert done.returncode == 6
     assert "slurm: " in done.stderr

@@ -1,0 +1,72 @@
+"""What is left alone because Slurm, or the job itself, has it otherwise than the ordinary case."""
+
+from dataclasses import replace
+
+import pytest
+from test_sweep_rules import NODES, POLICY, WAITING, job, running
+
+from slurm_budget.core import live, owed
+from slurm_budget.core.repairs import repairs
+from slurm_budget.state.choose import Leave
+from slurm_budget.state.jobs import Job
+
+
+def asked(*jobs: Job) -> tuple[int, list[str]]:
+    """How many demands, and why jobs are none."""
+    found = owed.owed(list(jobs), NODES, {}, POLICY, 9000)
+    return len(found.demands), [leave.reason for leave in found.left]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"label": "9+1"}, "part of a het job, which starts as a whole"),
+        ({"names_nodes": True}, "asks for nodes by name"),
+        ({"gpus": {"a100": 4, "h100": 4}}, "asks for GPUs of several types"),
+    ],
+)
+def test_nobody_makes_way_for_what_we_cannot_place(given: dict[str, object], why: str) -> None:
+    assert asked(WAITING) == (1, [])
+    assert asked(replace(WAITING, **given)) == (0, [why])  # type: ignore[arg-type]
+
+
+def test_of_an_array_with_a_limit_those_that_run_count() -> None:
+    waits = replace(WAITING, id=87, label="87_[1-3%2]", tasks=3, at_once=2)
+    assert asked(waits)[0] == 2
+    assert asked(waits, running(88, 0, array=87))[0] == 1
+    assert asked(waits, running(88, 0, array=87), running(89, 0, array=87))[0] == 0
+    unlimited = replace(waits, label="87_[1-3]", at_once=3)
+    assert asked(unlimited, running(88, 0, array=87))[0] == 3
+
+
+def test_a_component_of_a_het_job_never_makes_way() -> None:
+    part = running(7, 0, label="7+0")
+    runs, left = owed.candidates([part], {}, POLICY, 9000)
+    assert runs == []
+    assert left == [Leave(7, "part of a het job, which is requeued as a whole")]
+    draining = [replace(NODES[0], flags=frozenset({"DRAIN"})), NODES[1]]
+    assert repairs([part], draining, {}, POLICY, 9000) == []
+
+
+def test_a_job_in_a_qos_that_is_not_ours_stays_on_a_draining_node() -> None:
+    draining = [replace(NODES[0], flags=frozenset({"DRAIN"})), NODES[1]]
+    house = running(7, 0, qos="house", admin_comment="")
+    assert repairs([house], draining, {}, POLICY, 9000) == []
+    ours = replace(house, qos=POLICY.preemptible_qos)
+    assert [run.id for run, _ in repairs([ours], draining, {}, POLICY, 9000)] == [7]
+
+
+def test_suspension_is_none_of_the_protection() -> None:
+    run = live.with_suspension(running(7, 1000, used=600), 3000)
+    assert run.suspended == 1400
+    assert live.protected_until(run, POLICY) == 1000 + 1400 + 3600
+    assert owed.candidates([run], {}, POLICY, 5000)[0] == []
+    steady = live.with_suspension(running(7, 1000, used=1997), 3000)
+    assert live.protected_until(steady, POLICY) == 1000 + 3600, "seconds of looking are none"
+    unknown = running(7, 1000)
+    assert live.with_suspension(unknown, 3000) == unknown
+
+
+def test_a_waiting_job_is_no_part_of_an_array_of_its_own() -> None:
+    assert not live.is_part(job(1, label="1_[2-5%2]"))
+    assert live.is_part(job(1, label="1+0"))
