@@ -128,7 +128,7 @@ class SweepSettings(_Section):
         0.05, ge=0, description="how much further over its share a victim must be"
     )
     cooldown: Seconds = Field(900, description="a job is requeued at most once in this time")
-    max_gpus: int = Field(64, ge=0, description="GPUs that one sweep may free")
+    max_gpus: int = Field(64, ge=0, description="GPUs that one sweep may free, repairs apart")
     max_updates: int = Field(200, ge=0, description="pending jobs that one sweep may retag")
     requeue: Literal["owed", "always", "never"] = Field(
         "owed", description="when a run past its protection is requeued"
