@@ -116,7 +116,10 @@ class Stage:
 
     def sweep(self, now: int = NOW, grace: int = 0, requeue: str = "owed") -> Swept:
         settings = Settings.model_validate(
-            {"sweep": {"grace": grace, "margin": 0.01, "requeue": requeue}, "snapshot": {"path": str(self.snapshot)}}
+            {
+                "sweep": {"grace": grace, "margin": 0.01, "requeue": requeue},
+                "snapshot": {"path": str(self.snapshot)},
+            }
         )
         accounts = self.slurm.commands(self.timeout)
         fence = Fence(self.ledger, "main", "stage:1", 60, 900, lambda: now)
