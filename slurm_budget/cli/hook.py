@@ -33,7 +33,7 @@ def hook() -> None:
     "--from", "source", type=_FOLDER, help="Folder with other sbudget.lua and job_submit.lua."
 )
 @click.option("--dry-run", is_flag=True, help="Say each step; change nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask before slurmctld is reconfigured.")
+@click.option("--yes", is_flag=True, help="Do not ask before the files are changed.")
 @click.pass_context
 def install(
     ctx: click.Context,
@@ -76,7 +76,7 @@ def install(
 @hook.command()
 @_places
 @click.option("--dry-run", is_flag=True, help="Say each step; change nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask before slurmctld is reconfigured.")
+@click.option("--yes", is_flag=True, help="Do not ask before the files are changed.")
 @click.pass_obj
 def remove(
     obj: Context, slurm_dir: Path | None, folder: Path | None, dry_run: bool, yes: bool

@@ -40,14 +40,17 @@ def log_of(config: Mapping[str, str]) -> Path | None:
 
 
 def reload(commands: Commands) -> None:
-    """Make slurmctld read its configuration, and job_submit.lua if that has changed.
+    """Make slurmctld look at job_submit.lua, if that has changed, and load it.
 
-    A reconfiguration alone does not make an older slurmctld look at the script, a submission does;
-    one that only asks when a job would start runs the script and leaves no job. Its answer is of no
-    interest: a site's script may refuse it. Raises SlurmUnreachable where slurmctld is not there.
+    A submission does, and keeps the old script where the new one is broken; one that only asks when
+    a job would start leaves no job. Its answer is of no interest: a site's script may refuse it.
+    Never `scontrol reconfigure`: in 22.05 it does not look at the script, and from 23.11 on it
+    starts slurmctld anew, which a broken script then ends for good (24.11, 26.05). Raises
+    SlurmUnreachable where slurmctld is not there.
     """
-    checked(commands.run("scontrol", "reconfigure"))
-    commands.run("sbatch", "--test-only", "--ntasks=1", "--time=1", "--wrap=true")
+    reply = commands.run("sbatch", "--test-only", "--ntasks=1", "--time=1", "--wrap=true")
+    if reply.unreachable:
+        checked(reply)
 
 
 def size(log: Path) -> int:

@@ -90,7 +90,7 @@ def steps(site: Site, layout: Layout) -> list[str]:
         else:
             out.append(f"replace {path}, keeping a copy" if now != blob else f"touch {path}")
     if site.uses_lua:
-        out.append("scontrol reconfigure, and sbatch --test-only, so that slurmctld loads it")
+        out.append("sbatch --test-only, so that slurmctld loads it")
         out.append(
             f"look into {site.log}" if site.log else "slurmctld's log is not on this machine"
         )
