@@ -1,9 +1,12 @@
 """kill -9 of a sweep at each step of acting: the next one finishes, nothing is done twice."""
 
+import os
+
 from disturb import FUNDED, changed, disturbed, requeued, vision_runs
 from playground import Playground
 from story import ANA, BEN, CLEO
 
+PATIENCE = float(os.environ.get("SBUDGET_PATIENCE", "1"))
 STEPS = [
     *("planning", "planned", "between-signals", "after-signal", "signalled"),
     *("signalled", "requeued", "after-requeue", "done"),
@@ -20,7 +23,8 @@ def killed(site: Playground, step: str, env: dict[str, str]) -> bool:
 def test_a_gang_gets_its_nodes_though_each_sweep_is_killed_at_another_step(
     site: Playground,
 ) -> None:
-    length = 35
+    # long enough for nine sweeps, also where each takes its time
+    length = round(35 * PATIENCE)
     # long enough that the second run is signalled before the first is requeued
     env = changed(site, grace="6s")
     victims = vision_runs(site, length)
