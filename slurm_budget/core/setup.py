@@ -163,7 +163,10 @@ def plan(target: Target) -> tuple[Step, ...]:
         Step(
             "folders",
             "ledger and snapshot are the user's; slurmctld's user reads the snapshot, hence 0755",
-            tuple(folder(path, 0o755, target.snapshot) for path in target.folders),
+            tuple(
+                folder(path, 0o755, target.snapshot, f"{target.snapshot}.told")
+                for path in target.folders
+            ),
         ),
         Step(
             "config",
