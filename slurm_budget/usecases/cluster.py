@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from slurm_budget.core import cluster as rules
-from slurm_budget.core import notes
+from slurm_budget.core import live, notes
 from slurm_budget.core.cluster import Repair, Totals
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.ports import JobPort
@@ -28,7 +28,7 @@ def cluster_now(slurm: JobPort, ledger: Ledger, settings: Settings, now: int) ->
     cluster = settings.slurm.cluster or config.get("ClusterName", "")
     nodes = slurm.nodes()
     drains = any("DRAIN" in node.flags for node in nodes)
-    jobs = slurm.jobs(shares=drains)
+    jobs = [live.with_suspension(job, now) for job in slurm.jobs(shares=drains)]
     going = ledger.open_intents(cluster)
     recent = ledger.intents_touched_since(cluster, now - policy.cooldown)
     brake = ledger.brake(cluster)

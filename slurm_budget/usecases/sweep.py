@@ -7,7 +7,7 @@ sentence is for people and for tests.
 import time
 from collections.abc import Callable
 
-from slurm_budget.core import demand
+from slurm_budget.core import demand, live
 from slurm_budget.errors import LeaseLost, LedgerUnreachable, SbudgetError, SlurmUnreachable
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.ports import JobPort
@@ -106,7 +106,9 @@ def _deeds(slurm: JobPort, out: Swept, actor: Actor, policy: SweepPolicy) -> Non
     move_classes(slurm, out, policy, check=fence.check, between=actor.between)
     actor.open(cluster, out.decision.requeues)
     # what was seen longer ago than a lease lasts is looked at again
-    old = fence.clock() - out.world.now > fence.ttl
-    actor.advance(cluster, slurm.jobs(shares=False) if old else out.world.jobs)
+    seen, at = out.world.jobs, fence.clock()
+    if at - out.world.now > fence.ttl:
+        seen = [live.with_suspension(job, at) for job in slurm.jobs(shares=False)]
+    actor.advance(cluster, seen)
     # that the requeued ones wait is seen, and recorded, by the next sweep
     fence.check()
