@@ -20,7 +20,10 @@ local DEEPEST = 64                 -- levels of a tree of accounts; more is a lo
 local QUIET = 60                   -- seconds between two log lines about trouble
 local PAGE = 4096                  -- bytes of the snapshot that are read at once
 local LONGEST_LINE = 1024          -- bytes of a line of the snapshot
+local MOST_JOBS = 1000             -- kinds of requests that are remembered of a snapshot
+local FEW_FIELDS = 20              -- fields of a request that are always read
 local GPU = "gres/gpu"
+local PREFIX = "sbudget: "
 
 local M = {}      -- all functions, so that they can stand in reading order
 M.VERSION = "0.1.0"
@@ -31,6 +34,7 @@ local state = {
     header = nil,            -- first line of the snapshot that `facts` is of
     facts = nil,             -- see M.snapshot
     file = nil,              -- the snapshot, open while a call is answered
+    fields = {},             -- see M.fields_read
     made = {}, sums = {},    -- promises since then: {second, {budget = GPU-ms}}, and their sums
     complained = nil,        -- when trouble was last logged, and how often not since
     kept_quiet = 0,
@@ -89,41 +93,46 @@ function M.verdict(job_desc, part_list)
         if fine then return verdict end
         M.complain("decided without the helper program: " .. tostring(verdict))
     end
-    return M.decide(M.read(job_desc, more))
+    local facts = M.snapshot()
+    return M.judge(M.job_seen(job_desc, more, facts), more.account, job_desc, facts)
 end
 
 function M.decide(request)
     local facts = M.snapshot()
-    local policy = facts and facts.policy or M.plain_policy()
+    local job = M.job(request, facts and facts.policy or M.plain_policy())
+    return M.judge(job, request.account or "", request.desc, facts)
+end
+
+-- `job` may be one of an earlier call (M.job_seen), so what is of this call is set here.
+function M.judge(job, account_name, job_desc, facts)
+    local policy, asked, default = job.policy, job.asked, job.default
     local blind = facts == nil or not M.usable(facts)
-    local keep = not blind or request.qos == policy.preemptible_qos
-    local qos = keep and policy.preemptible_qos or settings.fallback
-    local gpus, whole_nodes = M.gpus_of(request, policy)
-    local asked, default = M.class_asked(request, policy)
+    local keep = not blind or job.request.qos == policy.preemptible_qos
+    job.preemptible_qos = keep and policy.preemptible_qos or settings.fallback
+    job.account = account_name ~= "" and account_name or nil
+    job.desc, job.placed = job_desc, not blind
     if asked == nil then return M.untouched() end
-    if next(gpus) == nil then
+    if next(job.gpus) == nil then
         -- A funded QOS would let it preempt for CPUs, at no cost to any budget.
-        if not M.is_funded(request.qos) then return M.untouched() end
-        local verdict = M.untouched({ qos = qos })
+        if not M.is_funded(job.request.qos) then return M.untouched() end
+        local verdict = M.untouched({ qos = job.preemptible_qos })
         verdict.lines = { M.say_no_gpus() }
         if policy.messages then verdict.messages = M.prefixed(verdict.lines) end
         return verdict
     end
-    local account = not blind and M.account(request.account) or nil
+    local account = not blind and M.account(job.account) or nil
     -- Nothing was asked of us, and nothing is known to us: Slurm's own DefaultQOS rules.
     if default and account == nil then return M.untouched() end
 
-    local job = M.job(request, policy, asked, gpus, qos)
-    job.placed, job.whole_nodes = not blind, whole_nodes
     if asked == "preemptible" then
         if default then return M.preemptible(job, "default", M.say_default()) end
         return M.preemptible(job, "asked", M.say_asked())
     end
     if blind then return M.preemptible(job, "blind", M.say_blind()) end
     if account == nil or account.qos == "" then
-        return M.preemptible(job, "account", M.say_no_account(request.account))
+        return M.preemptible(job, "account", M.say_no_account(job.account))
     end
-    if not M.type_is_paid(account, gpus) then
+    if not M.type_is_paid(account, job.gpus) then
         return M.preemptible(job, "type", M.say_wrong_type(account))
     end
     if not job.requeueable and job.limit > job.min_runtime then
@@ -134,18 +143,24 @@ end
 
 function M.by_budget(job, account)
     local tight, never, why, promise = nil, nil, "fits", {}
-    local all = M.cost(job, job.rate)
-    for _, facts in ipairs(M.budgets(job, account)) do
-        local cost = all
-        if facts.gres ~= GPU then cost = M.cost(job, M.rate(job.gpus, job.policy.weights, facts.gres)) end
+    local costs, sums, small, budgets = job.costs, state.sums, job.small, M.budgets(job, account)
+    for index = 1, #budgets do
+        local facts = budgets[index]
+        local cost = costs[facts.gres]
+        if cost == nil then
+            cost = M.cost(job, M.rate(job.gpus, job.policy.weights, facts.gres))
+            costs[facts.gres] = cost
+        end
         -- A budget above that counts none of its GPUs does not bound it.
         if cost > 0 or facts == account then
-            local spent = state.sums[facts.key] or 0
-            local left = (job.small and facts.fast or facts.balance) - spent
+            local spent = sums[facts.key] or 0
+            local left = (small and facts.fast or facts.balance) - spent
             if cost > facts.balance - spent then why = "fast" end
             if cost > 0 then promise[facts.key] = cost end
-            if tight == nil or left - cost < tight.slack then
+            if tight == nil then
                 tight = { facts = facts, left = left, cost = cost, slack = left - cost }
+            elseif left - cost < tight.slack then
+                tight.facts, tight.left, tight.cost, tight.slack = facts, left, cost, left - cost
             end
             if never == nil and left < cost and cost > facts.budget then
                 never = { facts = facts, cost = cost }
@@ -161,7 +176,7 @@ function M.by_budget(job, account)
     local verdict
     if exhausted == "reject" then
         verdict = M.rejected(job, "budget", M.say_rejected(tight))
-    elseif exhausted == "wait" and M.number(job.request.desc.priority) ~= 0 then
+    elseif exhausted == "wait" and M.number(job.desc.priority) ~= 0 then
         verdict = M.preemptible(job, "wait", M.say_held(tight))
         -- Held, and preemptible: should its user release it, it costs no budget anything.
         verdict.changes.priority = 0
@@ -220,9 +235,14 @@ function M.changes(job, class, why, qos)
     if request.qos_given ~= qos then out.qos = qos end
     -- Slurm would shorten the job by it.
     if request.has_time_min then out.time_min = NO_VAL end
-    if request.account then
-        out.admin_comment = M.merge(request.admin_comment,
-            M.marker(class, job.asked, job.min_runtime, why, job.requeueable))
+    if job.account then
+        local said = job.comments[class .. why]
+        if said == nil then
+            said = M.merge(request.admin_comment,
+                M.marker(class, job.asked, job.min_runtime, why, job.requeueable))
+            job.comments[class .. why] = said
+        end
+        out.admin_comment = said
     end
     if job.placed then M.place(job, out) end
     return out
@@ -238,15 +258,23 @@ function M.place(job, out)
             return
         end
     end
-    if policy.topology and request.multi_node and not M.count(request.desc.req_switch) then
+    if policy.topology and request.multi_node and not M.count(job.desc.req_switch) then
         out.req_switch, out.wait4switch = 1, SWITCH_WAIT
     end
 end
 
 ----------------------------------------------------------------- the job and the budgets
 
-function M.job(request, policy, asked, gpus, qos)
-    local job = { request = request, policy = policy, asked = asked, gpus = gpus, preemptible_qos = qos }
+-- What a request means, whoever asks; the first of these fields decide the rest:
+-- {request, policy, asked, default, gpus = {type = count}, whole_nodes, limit and min_runtime in
+-- seconds, cut, requeueable, rate, small, costs = {gres = GPU-ms}, comments = {class and why = text}}.
+function M.job(request, policy)
+    local gpus, whole_nodes = M.gpus_of(request, policy)
+    local asked, default = M.class_asked(request, policy)
+    local job = {
+        request = request, policy = policy, asked = asked, default = default, gpus = gpus,
+        whole_nodes = whole_nodes, costs = {}, comments = {},
+    }
     local declared, cap = request.declared or 0, policy.min_runtime_cap
     job.limit = request.time_limit or math.huge
     job.min_runtime = math.min(declared > 0 and declared or policy.min_runtime, cap, job.limit)
@@ -258,6 +286,61 @@ function M.job(request, policy, asked, gpus, qos)
     job.small = job.limit < math.huge and policy.fast_lane_gpu_time > 0
         and M.times(M.times(job.rate, job.limit), request.at_once) <= policy.fast_lane_gpu_time * 1000
     return job
+end
+
+-- The job of a request. It is the same for the same fields and the same settings, and most requests
+-- have fields that one before them had: those of a snapshot are kept in a tree with a level a field.
+function M.job_seen(d, more, facts)
+    if facts == nil then return M.job(M.read(d, more), M.plain_policy()) end
+    local fields, count = M.fields_read(d, more)
+    local at = facts.jobs
+    for index = 1, count do
+        at = at[fields[index]]
+        if at == nil then
+            local job = M.job(M.read(d, more), facts.policy)
+            -- Without GPUs there, M.read has looked at more fields than these.
+            if count > FEW_FIELDS or next(job.gpus) then M.keep_job(job, fields, count, facts) end
+            return job
+        end
+    end
+    return at
+end
+
+function M.keep_job(job, fields, count, facts)
+    if facts.jobs_kept >= MOST_JOBS then facts.jobs, facts.jobs_kept = {}, 0 end
+    facts.jobs_kept = facts.jobs_kept + 1
+    local at = facts.jobs
+    for index = 1, count - 1 do
+        local below = at[fields[index]] or {}
+        at[fields[index]], at = below, below
+    end
+    at[fields[count]] = job
+end
+
+-- What M.read reads, `false` for what is not set, and how many they are. The first four tell whether
+-- it looks at the last six. One table for all calls.
+function M.fields_read(d, more)
+    local out, count = state.fields, FEW_FIELDS
+    local per_node, per_job = d.tres_per_node or false, d.tres_per_job or false
+    local per_task, per_socket = d.tres_per_task or false, d.tres_per_socket or false
+    out[1], out[2], out[3], out[4] = per_node, per_job, per_task, per_socket
+    out[5], out[6], out[7] = d.qos or false, d.comment or false, d.admin_comment or false
+    out[8], out[9], out[10] = d.time_min or false, d.time_limit or false, d.partition or false
+    out[11], out[12], out[13] = d.min_nodes or false, d.max_nodes or false, d.num_tasks or false
+    out[14], out[15], out[16] = d.ntasks_per_node or false, d.shared or false, d.array_inx or false
+    out[17], out[18] = d.requeue or false, more.batch
+    out[19], out[20] = more.default_time or false, more.default_partition or false
+    if per_job or per_socket or not per_node then
+        count = count + 6
+        out[21], out[22] = d.cpus_per_tres or false, d.mem_per_tres or false
+        out[23], out[24] = d.req_nodes or false, d.sockets_per_node or false
+        out[25], out[26] = d.ntasks_per_tres or false, d.ntasks_per_gpu or false
+    end
+    for index = 1, count do
+        -- What is not a number is no key, and M.read takes it for not set.
+        if out[index] ~= out[index] then out[index] = false end
+    end
+    return out, count
 end
 
 -- GPUs by type of one task, and whether whole nodes made them more than were asked for: a job that
@@ -289,11 +372,14 @@ end
 
 -- Every budget that the job must fit: the user's own, the account's, and those above.
 function M.budgets(job, account)
-    local own = M.has_users(account.name) and M.user(account, M.user_name(job.request.desc))
-    if not own then return M.chain(account) end
-    local out = { own }
-    for _, facts in ipairs(M.chain(account)) do out[#out + 1] = facts end
-    return out
+    if not M.has_users(account.name) then return M.chain(account) end
+    local user = M.user_name(job.desc)
+    if account.of_user[user] == nil then
+        local out = { M.user(account, user) }
+        for _, facts in ipairs(M.chain(account)) do out[#out + 1] = facts end
+        account.of_user[user] = out
+    end
+    return account.of_user[user]
 end
 
 -- Slurm reads /etc/passwd for every name that it is asked for, so we ask once per snapshot.
@@ -710,27 +796,31 @@ M.CLASSES = { funded = true, preemptible = true }
 
 function M.messages(job, lines)
     if not job.policy.messages then return {} end
-    local out = {}
-    for _, line in ipairs(lines) do out[#out + 1] = line end
-    if job.request.bad_declared then out[#out + 1] = M.say_bad_duration(job.request.bad_declared) end
-    if job.whole_nodes then out[#out + 1] = M.say_whole_nodes(M.total(job.gpus)) end
-    return M.prefixed(out)
+    local out, bad = M.prefixed(lines), job.request.bad_declared
+    if bad then out[#out + 1] = PREFIX .. M.say_bad_duration(bad) end
+    if job.whole_nodes then out[#out + 1] = PREFIX .. M.say_whole_nodes(M.total(job.gpus)) end
+    return out
 end
 
 function M.prefixed(lines)
     local out = {}
-    for _, line in ipairs(lines) do out[#out + 1] = "sbudget: " .. line end
+    for index = 1, #lines do out[index] = PREFIX .. lines[index] end
     return out
 end
 
 function M.tell(messages)
-    if #messages > 0 then slurm.log_user("%s", table.concat(messages, "\n")) end
+    if #messages > 0 then
+        slurm.log_user("%s", messages[2] and table.concat(messages, "\n") or messages[1])
+    end
 end
 
 function M.say_funded(job, room)
-    local cut = job.cut and ", the longest there is (" .. M.spoken(job.cut) .. " asked)," or ""
-    return "funded; protected for " .. M.spoken(job.min_runtime) .. cut .. " from " .. room.facts.label
-        .. " (" .. M.gpu_hours(room.slack) .. " of " .. M.budget_of(room.facts) .. " GPU-hours left)."
+    if job.said == nil then
+        local cut = job.cut and ", the longest there is (" .. M.spoken(job.cut) .. " asked)," or ""
+        job.said = "funded; protected for " .. M.spoken(job.min_runtime) .. cut .. " from "
+    end
+    return job.said .. room.facts.label .. " (" .. M.gpu_hours(room.slack) .. " of "
+        .. M.budget_of(room.facts) .. " GPU-hours left)."
 end
 
 function M.say_fast_lane(job, room)
@@ -826,8 +916,11 @@ end
 function M.gpu_hours(ms, up)
     local parts = ms >= 3600000 and 10 or 1000
     local unit = 3600000 / parts
-    local count = math.max(up and -M.div(-ms, unit) or M.div(ms, unit), 0)
-    local whole, rest = M.grouped(M.div(count, parts)), count % parts
+    local part = ms % unit
+    local count = (ms - part) / unit + (up and part > 0 and 1 or 0)
+    if count < 0 then count = 0 end
+    local rest = count % parts
+    local whole = M.grouped((count - rest) / parts)
     if rest == 0 then return whole end
     if parts == 10 then return string.format("%s.%d", whole, rest) end
     return whole .. "." .. string.gsub(string.format("%03d", rest), "0+$", "")
@@ -840,7 +933,8 @@ function M.budget_of(facts)
 end
 
 function M.grouped(count)
-    local text, again = string.format("%d", count), count >= 1000 and 1 or 0
+    local text, again = string.format("%d", count), 1
+    if count < 1000 then return text end
     while again > 0 do text, again = string.gsub(text, "^(%d+)(%d%d%d)", "%1,%2") end
     return text
 end
@@ -908,7 +1002,7 @@ function M.read_snapshot(file)
     end
     local facts = {
         observed_at = M.whole(head[3]), accounts = {}, users = {}, has_users = {}, user_names = {},
-        fences = {}, page = "",
+        fences = {}, pages = {}, jobs = {}, jobs_kept = 0,
     }
     facts.policy, facts.first = M.policy(file, #header)
     facts.last = size - 1
@@ -996,7 +1090,7 @@ function M.account_by_name(name)
             key = f[2], name = f[2], label = f[2] .. "'s budget", parent = f[3] ~= "" and f[3] or nil,
             qos = f[4], budget = M.whole(f[5]), balance = M.whole(f[6]), fast = M.whole(f[7]),
             back_at = f[8] ~= "" and M.whole(f[8]) or nil,
-            gres = f[9] or error("the snapshot has a short line", 0),
+            gres = f[9] or error("the snapshot has a short line", 0), of_user = {},
         } or false
     end
     return known[name] or nil
@@ -1028,30 +1122,26 @@ end
 function M.line(kind, name, user)
     if string.find(name, "[\t\n]") or user and string.find(user, "[\t\n]") then return nil end
     local start = kind .. "\t" .. name .. "\t" .. (user and user .. "\t" or "")
-    -- Whether an account has users was asked just before, and they stand together.
-    local line = user and M.line_in(state.facts.page, start)
-    if not line then
-        state.facts.page = M.page_of(start)
-        line = M.line_in(state.facts.page, start)
-    end
+    local page = M.page_of(start)
+    local at = string.find(page, "\n" .. start, 1, true)
+    -- A page may end in the middle of a line, which is none then.
+    local line = at and string.match(page, "^([^\n]*)\n", at + 1)
     return line and M.split(line)
 end
 
--- A page may end in the middle of a line, which is none then.
-function M.line_in(page, start)
-    local at = string.find(page, "\n" .. start, 1, true)
-    return at and string.match(page, "^([^\n]*)\n", at + 1)
-end
-
--- The part of the snapshot in which a line that begins so must stand.
+-- The part of the snapshot in which a line that begins so must stand. Each is read once.
 function M.page_of(start)
-    local low, high = state.facts.first, state.facts.last
+    local facts = state.facts
+    local low, high = facts.first, facts.last
     while high - low > PAGE do
         local fence = M.fence(low + M.div(high - low, 2))
         -- `low` and `high` stay at the beginning of a line; the one looked for begins between them.
         if M.before(fence[2], start) then low = fence[1] else high = fence[1] end
     end
-    return "\n" .. M.chunk(state.file, low, high - low + LONGEST_LINE)
+    if facts.pages[low] == nil then
+        facts.pages[low] = "\n" .. M.chunk(state.file, low, high - low + LONGEST_LINE)
+    end
+    return facts.pages[low]
 end
 
 -- The first line that begins behind byte `at`: {where, its text}. All searches come by the same few

@@ -459,7 +459,7 @@ def test_the_fallback_is_a_setting(lua, path):
 
 
 def test_an_error_of_ours_changes_nothing_but_a_qos_that_is_none(hook):
-    hook.logic.decide = hook.lua.eval("function() error('broken') end")
+    hook.logic.judge = hook.lua.eval("function() error('broken') end")
     assert hook.submit({**ONE, "qos": "funded-vision"}) == (SUCCESS, {})
     assert hook.submit(ONE) == (SUCCESS, {"qos": "preemptible"})
     assert "broken" in hook.logs[0]
