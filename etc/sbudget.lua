@@ -464,6 +464,11 @@ end
 -- A job without a partition gets the default one; a job without a time limit its DefaultTime, or
 -- else its MaxTime; of several partitions we take the longest.
 function M.partition_fields(job_desc, part_list, more)
+    local limit = M.number(job_desc.time_limit)
+    -- Which partition it is matters where the GPUs of its nodes do; see M.node_gpus.
+    if limit and job_desc.shared ~= 0 and not job_desc.tres_per_job and settings.helper ~= "exec" then
+        return
+    end
     local wanted = M.text(job_desc.partition)
     if wanted == "" then
         for name, partition in pairs(part_list) do
@@ -471,7 +476,7 @@ function M.partition_fields(job_desc, part_list, more)
         end
         more.default_partition = wanted
     end
-    if M.number(job_desc.time_limit) then return end
+    if limit then return end
     for name in string.gmatch(wanted, "[^,]+") do
         local partition = part_list[name]
         local minutes = partition and (M.number(partition.default_time) or M.number(partition.max_time))
@@ -1001,8 +1006,8 @@ function M.read_snapshot(file)
         error("is cut off", 0)
     end
     local facts = {
-        observed_at = M.whole(head[3]), accounts = {}, users = {}, has_users = {}, user_names = {},
-        fences = {}, pages = {}, jobs = {}, jobs_kept = 0,
+        observed_at = M.whole(head[3]), accounts = {}, has_users = {}, user_names = {},
+        fences = {}, pages = {}, page = "", jobs = {}, jobs_kept = 0,
     }
     facts.policy, facts.first = M.policy(file, #header)
     facts.last = size - 1
@@ -1077,23 +1082,27 @@ function M.account(name)
     local account = M.account_by_name(name)
     if account == nil then
         local alias = M.line("L", name)
-        account = alias and M.account_by_name(alias[3])
+        account = alias and M.account_by_name(string.match(alias, "^L\t[^\t]*\t([^\t\n]*)"))
     end
     return account
 end
 
 function M.account_by_name(name)
     local known = state.facts.accounts
-    if known[name] == nil then
-        local f = M.line("A", name)
-        known[name] = f and {
-            key = f[2], name = f[2], label = f[2] .. "'s budget", parent = f[3] ~= "" and f[3] or nil,
-            qos = f[4], budget = M.whole(f[5]), balance = M.whole(f[6]), fast = M.whole(f[7]),
-            back_at = f[8] ~= "" and M.whole(f[8]) or nil,
-            gres = f[9] or error("the snapshot has a short line", 0), of_user = {},
-        } or false
-    end
+    if known[name] == nil then known[name] = M.account_in(M.line("A", name)) or false end
     return known[name] or nil
+end
+
+function M.account_in(line)
+    if line == nil then return nil end
+    local name, parent, qos, budget, balance, fast, back, gres = string.match(line,
+        "^A\t([^\t]*)\t([^\t]*)\t([^\t]*)\t(%-?%d+)\t(%-?%d+)\t(%-?%d+)\t(%-?%d*)\t([^\t\n]*)")
+    if name == nil then error("the snapshot has a bad line", 0) end
+    return {
+        key = name, name = name, label = name .. "'s budget", parent = parent ~= "" and parent or nil,
+        qos = qos, budget = tonumber(budget), balance = tonumber(balance), fast = tonumber(fast),
+        back_at = tonumber(back), gres = gres, of_user = {},
+    }
 end
 
 -- Whether any user has a budget of their own in an account; few do.
@@ -1105,28 +1114,35 @@ end
 
 -- The budget of a user in an account, nil where they have none of their own.
 function M.user(account, user)
-    local known, key = state.facts.users, account.name .. "/" .. user
-    if known[key] == nil then
-        local f = M.line("U", account.name, user)
-        known[key] = f and {
-            key = key, label = user .. "'s budget in " .. account.name, gres = account.gres,
-            budget = M.whole(f[4]), balance = M.whole(f[5]), fast = M.whole(f[6]),
-            back_at = f[7] ~= "" and M.whole(f[7]) or nil,
-        } or false
-    end
-    return known[key] or nil
+    local line = M.line("U", account.name, user)
+    if line == nil then return nil end
+    local budget, balance, fast, back = string.match(line,
+        "^U\t[^\t]*\t[^\t]*\t(%-?%d+)\t(%-?%d+)\t(%-?%d+)\t(%-?%d*)")
+    if budget == nil then error("the snapshot has a bad line", 0) end
+    return {
+        key = account.name .. "/" .. user, label = user .. "'s budget in " .. account.name,
+        gres = account.gres, budget = tonumber(budget), balance = tonumber(balance),
+        fast = tonumber(fast), back_at = tonumber(back),
+    }
 end
 
--- The fields of the first line that begins so, nil where there is none. The lines are in order, so a
--- few small reads find one among ten thousand; reading them all takes ten times as long.
+-- The first line that begins so, nil where there is none. The lines are in order, so a few small
+-- reads find one among ten thousand; reading them all takes ten times as long.
 function M.line(kind, name, user)
     if string.find(name, "[\t\n]") or user and string.find(user, "[\t\n]") then return nil end
-    local start = kind .. "\t" .. name .. "\t" .. (user and user .. "\t" or "")
-    local page = M.page_of(start)
-    local at = string.find(page, "\n" .. start, 1, true)
-    -- A page may end in the middle of a line, which is none then.
-    local line = at and string.match(page, "^([^\n]*)\n", at + 1)
-    return line and M.split(line)
+    local facts, start = state.facts, "\n" .. kind .. "\t" .. name .. "\t"
+    if user then start = start .. user .. "\t" end
+    -- Whether an account has users was asked just before, and they stand together.
+    local line = user and M.line_in(facts.page, start)
+    if line then return line end
+    facts.page = M.page_of(string.sub(start, 2))
+    return M.line_in(facts.page, start)
+end
+
+-- A page may end in the middle of a line, which is none then.
+function M.line_in(page, start)
+    local at = string.find(page, start, 1, true)
+    return at and string.match(page, "^[^\n]*\n", at + 1)
 end
 
 -- The part of the snapshot in which a line that begins so must stand. Each is read once.

@@ -239,18 +239,26 @@ def python_says(job_desc, snapshot, promised):
 
 @pytest.mark.parametrize("lua", LUAS)
 @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
-@given(jobs=st.lists(JOBS, min_size=1, max_size=4), policy=POLICIES, age=st.sampled_from([5, 9999]))
+@given(
+    jobs=st.lists(JOBS, min_size=1, max_size=4),
+    one=st.one_of(*(st.fixed_dictionaries({name: value}) for name, value in FIELDS.items())),
+    policy=POLICIES,
+    age=st.sampled_from([5, 9999]),
+)
 @example(
     # a fast lane that is off, and a job that would cost nothing in it
     jobs=[{"default_account": "vision", "shared": 0, "time_limit": 0, "time_min": 1}],
+    one={},
     policy={"fast_lane_gpu_time": 0},
     age=5,
 )
-def test_lua_says_what_python_says(lua, tmp_path_factory, jobs, policy, age):
+def test_lua_says_what_python_says(lua, tmp_path_factory, jobs, one, policy, age):
+    # What is remembered of a request must fit it when it comes again, and none that differs by a field.
+    others = [{**job, **one} for job in jobs]
     path = tmp_path_factory.getbasetemp() / f"snapshot-{lua}"
     snapshot = hookcases.snapshot(policy, age)
     hook, promised = Hook(lua, path, snapshot), {}
-    for job_desc in jobs:
+    for job_desc in [*jobs, *others, *jobs]:
         code, changes, says, promise = python_says(job_desc, snapshot, promised)
         for name, cost in promise.items():
             promised[name] = promised.get(name, 0) + cost
@@ -258,6 +266,18 @@ def test_lua_says_what_python_says(lua, tmp_path_factory, jobs, policy, age):
         # A field that is written with what stood there is no change that anyone could see.
         assert hook_changes == {k: v for k, v in changes.items() if job_desc.get(k) != v}
         assert (hook_code, hook.says) == (code, says)
+
+
+def test_what_is_remembered_of_requests_has_a_bound(hook):
+    """A user who never asks the same twice costs slurmctld no more memory for it."""
+    most = 0
+    for minutes in range(1, 2100):
+        hook.submit({**ONE, "time_limit": 100 + minutes})
+        most = max(most, hook.logic.snapshot().jobs_kept)
+        hook.logic.close_snapshot()
+    assert 500 < most <= 1000
+    hook.submit({**ONE, "qos": "preemptible"})
+    assert "as asked" in hook.says[0]
 
 
 @pytest.mark.parametrize("lua", LUAS)
