@@ -253,7 +253,7 @@ def python_says(job_desc, snapshot, promised):
     age=5,
 )
 def test_lua_says_what_python_says(lua, tmp_path_factory, jobs, one, policy, age):
-    # What is remembered of a request must fit it when it comes again, and none that differs by a field.
+    # What is remembered of a request must fit it when it comes again, and not one that differs.
     others = [{**job, **one} for job in jobs]
     path = tmp_path_factory.getbasetemp() / f"snapshot-{lua}"
     snapshot = hookcases.snapshot(policy, age)
