@@ -1007,10 +1007,10 @@ function M.read_snapshot(file)
     end
     local facts = {
         observed_at = M.whole(head[3]), accounts = {}, has_users = {}, user_names = {},
-        fences = {}, pages = {}, page = "", jobs = {}, jobs_kept = 0,
+        page = "", jobs = {}, jobs_kept = 0,
     }
-    facts.policy, facts.first = M.policy(file, #header)
-    facts.last = size - 1
+    local policy, first = M.policy(file, #header)
+    facts.policy, facts.halves = policy, { first, size - 1 }
     return facts, header
 end
 
@@ -1145,31 +1145,30 @@ function M.line_in(page, start)
     return at and string.match(page, "^[^\n]*\n", at + 1)
 end
 
--- The part of the snapshot in which a line that begins so must stand. Each is read once.
+-- The part of the snapshot in which a line that begins so must stand. All searches come by the same
+-- few hundred places, so those and the parts are remembered, as a tree of halves:
+-- {from, to, where the second half begins, the line there, first half, second half, text of it all}.
 function M.page_of(start)
-    local facts = state.facts
-    local low, high = facts.first, facts.last
-    while high - low > PAGE do
-        local fence = M.fence(low + M.div(high - low, 2))
-        -- `low` and `high` stay at the beginning of a line; the one looked for begins between them.
-        if M.before(fence[2], start) then low = fence[1] else high = fence[1] end
+    local half = state.facts.halves
+    while half[2] - half[1] > PAGE do
+        if half[3] == nil then half[3], half[4] = M.line_behind(half[1] + M.div(half[2] - half[1], 2)) end
+        if M.before(half[4], start) then
+            half[6] = half[6] or { half[3], half[2] }
+            half = half[6]
+        else
+            half[5] = half[5] or { half[1], half[3] }
+            half = half[5]
+        end
     end
-    if facts.pages[low] == nil then
-        facts.pages[low] = "\n" .. M.chunk(state.file, low, high - low + LONGEST_LINE)
-    end
-    return facts.pages[low]
+    half[7] = half[7] or "\n" .. M.chunk(state.file, half[1], half[2] - half[1] + LONGEST_LINE)
+    return half[7]
 end
 
--- The first line that begins behind byte `at`: {where, its text}. All searches come by the same few
--- hundred places, so those are remembered.
-function M.fence(at)
-    local known = state.facts.fences
-    if known[at] == nil then
-        local chunk = M.chunk(state.file, at, LONGEST_LINE)
-        local newline = string.find(chunk, "\n", 1, true) or error("the snapshot has a long line", 0)
-        known[at] = { at + newline, string.match(chunk, "^[^\n]*", newline + 1) }
-    end
-    return known[at]
+-- Where the first line begins that begins behind byte `at`, and its text.
+function M.line_behind(at)
+    local chunk = M.chunk(state.file, at, LONGEST_LINE)
+    local newline = string.find(chunk, "\n", 1, true) or error("the snapshot has a long line", 0)
+    return at + newline, string.match(chunk, "^[^\n]*", newline + 1)
 end
 
 -- Whether `a` stands before `b` in the order of their bytes, which is Lua's own where no language
