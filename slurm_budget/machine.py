@@ -86,6 +86,14 @@ def has_systemd() -> bool:
     return Path("/run/systemd/system").is_dir()
 
 
+def unit_state(name: str) -> dict[str, str]:
+    """ActiveState, UnitFileState and NeedDaemonReload of a unit, in systemctl's words; it has some
+    for a unit that is not there, too."""
+    fields = "ActiveState,UnitFileState,NeedDaemonReload"
+    lines = run("systemctl", "show", "-p", fields, name).splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
 def make_folder(path: Path, mode: int, owner: pwd.struct_passwd | None) -> None:
     """The folder, with those above it; raises SbudgetError where it cannot be."""
     try:

@@ -103,7 +103,8 @@ def _site(obj: Context, user: str | None, by: str, root: Path) -> "tuple[Site, R
     by = by or record.options.get("by", "")
     record.options |= {"user": name, "by": by}
     program = Path(sys.executable).with_name("sbudget")
-    target = use.target(program, config, obj.settings, name, by, root)
+    slurm_conf = Path(os.environ["SLURM_CONF"]) if os.environ.get("SLURM_CONF") else None
+    target = use.target(program, config, obj.settings, name, by, root, slurm_conf)
     return Site(target, obj.slurm(), obj.settings, obj.now, obj.ledger), record
 
 

@@ -47,12 +47,19 @@ class Folder:
 @dataclass(frozen=True, slots=True)
 class File:
     """Root's, mode 0644. `keep`: one that is there is the site's, whatever stands in it. `unit`:
-    systemd starts it, at boot too."""
+    systemd is told when it is gone."""
 
     path: Path
     text: str
     keep: bool = False
     unit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A unit of systemd, by its whole name: it runs as its file says, now and after a boot."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,8 @@ class Doctor:
     """What is left to mend; changes nothing."""
 
 
-Part = LinuxUser | Folder | File | Administrator | LedgerPart | HookPart | Accounting | Doctor
+MachinePart = LinuxUser | Folder | File | Service
+Part = MachinePart | Administrator | LedgerPart | HookPart | Accounting | Doctor
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +108,7 @@ class Target:
     """The machine. `user` sweeps; `program` is our own, by its whole path; `config` the settings'
     file; `folders` where ledger and snapshot lie, the latter as a file of the name `snapshot`.
     `root` is not `/` where only files are wanted there. `texts`: the shipped files, by their names
-    in NEEDED."""
+    in NEEDED. `slurm_conf`: as SLURM_CONF names it, where the settings do not."""
 
     user: str
     program: Path
@@ -112,6 +120,7 @@ class Target:
     cron: bool
     logrotate: bool
     root: Path = Path("/")
+    slurm_conf: Path | None = None
 
     def under(self, path: str | Path) -> Path:
         return self.root / Path(path).relative_to("/")
@@ -123,13 +132,20 @@ class Target:
 
 
 def text_for(target: Target, name: str) -> str:
-    """A shipped file with this machine's user, program, settings and folders in it."""
+    """A shipped file with this machine's user, program, settings, folders and slurm.conf in it."""
     program = str(target.program)
     if target.config != Path(CONFIG) / "slurm-budget.toml":
         program += f" --config {target.config}"
     text = target.texts[name].replace(PROGRAM, program)
     folders = [str(folder) for folder in target.folders]
     text = text.replace(f"ReadWritePaths={STATE}", f"ReadWritePaths={' '.join(folders)}")
+    if Path(STATE) not in target.folders:
+        # systemd would make it, and nobody would take it away
+        text = re.sub(r"^StateDirectory.*\n", "", text, flags=re.MULTILINE)
+    if target.slurm_conf:
+        line = f"SLURM_CONF={target.slurm_conf}"
+        text = text.replace("\nExecStart=", f"\nEnvironment={line}\nExecStart=")
+        text = text.replace("\nSHELL=", f"\n{line}\nSHELL=")
     made = re.search(rf"^d {STATE} (.*)$", text, re.MULTILINE)
     if made:
         lines = "\n".join(f"d {folder} {made[1]}" for folder in folders)
@@ -148,7 +164,12 @@ def plan(target: Target) -> tuple[Step, ...]:
     def folder(path: str | Path, mode: int, *leavings: str) -> Folder:
         return Folder(on(path), mode, target.user if target.whole else "", leavings)
 
+    name = "slurm-budget.service"
+    unit = file(f"/etc/systemd/system/{name}", name, unit=target.whole)
     elsewhere = "" if target.whole else "only files, with --root"
+    # the line of any other user is somebody else's: SlurmUser's, with its uid, is Slurm's package's
+    for_user = [file("/etc/sysusers.d/slurm-budget.conf", "sysusers.d/slurm-budget.conf")]
+    for_folders = file("/etc/tmpfiles.d/slurm-budget.conf", "tmpfiles.d/slurm-budget.conf")
     no_systemd = "" if target.systemd else "cron sweeps here"
     no_cron = "systemd runs the daemon" if target.systemd else ""
     if not target.systemd and not target.cron:
@@ -187,16 +208,13 @@ def plan(target: Target) -> tuple[Step, ...]:
         Step(
             "sysusers",
             "images that boot with an empty /etc or /var get user and folder again",
-            (
-                file("/etc/sysusers.d/slurm-budget.conf", "sysusers.d/slurm-budget.conf"),
-                file("/etc/tmpfiles.d/slurm-budget.conf", "tmpfiles.d/slurm-budget.conf"),
-            ),
-            no_systemd and "no systemd here",
+            (*(for_user if target.user == USER else ()), for_folders),
+            no_systemd,
         ),
         Step(
             "systemd",
             "the daemon, which sweeps every sweep.beat",
-            (file("/etc/systemd/system/slurm-budget.service", "slurm-budget.service", unit=True),),
+            (unit, Service(unit.path.name)) if target.whole else (unit,),
             no_systemd,
         ),
         Step(

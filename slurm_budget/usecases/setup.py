@@ -47,9 +47,16 @@ class Told:
 
 
 def target(
-    program: Path, config: Path, settings: Settings, user: str, by: str, root: Path
+    program: Path,
+    config: Path,
+    settings: Settings,
+    user: str,
+    by: str,
+    root: Path,
+    slurm_conf: Path | None,
 ) -> Target:
-    """The machine as it is; `by` is systemd, cron, or empty for what there is."""
+    """The machine as it is; `by` is systemd, cron, or empty for what there is. `slurm_conf` is what
+    SLURM_CONF names here, which neither systemd nor cron would know."""
     etc = shipped.folder("etc", core.NEEDED[0])
     whole = root == Path("/")
     folders = {settings.snapshot.path.parent: True}
@@ -66,6 +73,7 @@ def target(
         cron=by == "cron" or Path("/etc/cron.d").is_dir(),
         logrotate=not whole or Path("/etc/logrotate.d").is_dir(),
         root=root,
+        slurm_conf=slurm_conf if whole and settings.slurm.conf is None else None,
     )
 
 

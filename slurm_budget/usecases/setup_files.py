@@ -1,11 +1,12 @@
 """Setup's parts that are this machine's own: the user, folders, files and the service."""
 
 import hashlib
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from slurm_budget import files, machine
-from slurm_budget.core.setup import File, Folder, LinuxUser
+from slurm_budget.core.setup import File, Folder, LinuxUser, Service
 from slurm_budget.errors import SbudgetError
 
 
@@ -90,14 +91,10 @@ class FileDeed:
     def missing(self) -> str:
         path, there = self.part.path, files.read(self.part.path)
         if there is None:
-            return f"write {path}" + (f", systemctl enable --now {path.stem}" if self._runs else "")
+            return f"write {path}"
         if self.part.keep or there == self.part.text.encode():
             return ""
         return f"bring {path} up to date"
-
-    @property
-    def _runs(self) -> bool:
-        return self.part.unit and machine.has_systemd()
 
     def do(self, before: Any) -> tuple[Any, str]:
         path, there = self.part.path, files.read(self.part.path)
@@ -109,24 +106,66 @@ class FileDeed:
             )
         above = machine.not_there(path)
         files.put(path, self.part.text.encode())
-        if self._runs:
-            machine.run("systemctl", "daemon-reload")
-            machine.run("systemctl", "enable", path.name)
-            machine.run("systemctl", "restart", path.name)
         made = {"sum": _sum(self.part.text.encode()), "above": before["above"] if before else above}
-        return made, f"wrote {path}" + (f", started {path.stem}" if self._runs else "")
+        return made, f"wrote {path}"
 
     def undo(self, made: Any, *, purge: bool) -> str:
         path, there = self.part.path, files.read(self.part.path)
         if there is not None and _sum(there) != made["sum"] and not purge:
             return f"{path} stays: it was changed since (--purge takes it too)"
-        if self._runs and there is not None:
-            machine.run("systemctl", "disable", "--now", path.name)
         path.unlink(missing_ok=True)
-        if self._runs:
+        if self.part.unit and machine.has_systemd():
             machine.run("systemctl", "daemon-reload")
         machine.remove_empty(made["above"])
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceDeed:
+    """One that does not start is not left enabled: the next setup tries again."""
+
+    part: Service
+
+    @property
+    def key(self) -> str:
+        return f"service {self.part.name}"
+
+    def missing(self) -> str:
+        name = self.part.name
+        if not machine.has_systemd() or machine.unit_state(name) == _AS_IT_SHALL_BE:
+            return ""
+        return f"systemctl enable --now {name}"
+
+    def do(self, before: Any) -> tuple[Any, str]:
+        name = self.part.name
+        machine.run("systemctl", "daemon-reload")
+        try:
+            machine.run("systemctl", "enable", name)
+            # also where it runs: its file has changed since it was started
+            machine.run("systemctl", "restart", name)
+        except SbudgetError as bad:
+            self._stop()
+            raise SbudgetError(
+                bad.what,
+                where=bad.where,
+                mend=f"`journalctl -u {name}` says why; mend that, and run setup again",
+            ) from None
+        return True, f"started {name}"
+
+    def undo(self, made: Any, *, purge: bool) -> str:
+        if machine.has_systemd():
+            self._stop()
+        return ""
+
+    def _stop(self) -> None:
+        name = self.part.name
+        if machine.unit_state(name)["UnitFileState"]:
+            machine.run("systemctl", "disable", "--now", name)
+        with suppress(SbudgetError):  # one that has not failed needs none
+            machine.run("systemctl", "reset-failed", name)
+
+
+_AS_IT_SHALL_BE = {"ActiveState": "active", "UnitFileState": "enabled", "NeedDaemonReload": "no"}
 
 
 def _sum(blob: bytes) -> str:

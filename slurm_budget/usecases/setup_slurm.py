@@ -19,7 +19,7 @@ from slurm_budget.slurm.port import CommandSlurm
 from slurm_budget.usecases import doctor, hook
 from slurm_budget.usecases.hook_trial import try_out
 from slurm_budget.usecases.setup import Deed
-from slurm_budget.usecases.setup_files import FileDeed, FolderDeed, UserDeed
+from slurm_budget.usecases.setup_files import FileDeed, FolderDeed, ServiceDeed, UserDeed
 
 
 @dataclass(slots=True)
@@ -42,9 +42,11 @@ class Site:
                 mend="do the step `user` too, or name one who is there with --user",
             )
         config = ("--config", str(self.target.config))
-        slurm_conf = {"SLURM_CONF": str(self.slurm.commands.conf_in_force())}
+        # as in what systemd or cron will start
+        conf = self.target.slurm_conf
+        env = {"SLURM_CONF": str(conf)} if conf else {}
         program = str(self.target.program)
-        return machine.run(program, *config, *argv, user=user, env=slurm_conf, fine=fine)
+        return machine.run(program, *config, *argv, user=user, env=env, fine=fine)
 
     def deed(self, part: Part) -> Deed:
         match part:
@@ -54,6 +56,8 @@ class Site:
                 return FolderDeed(part)
             case core.File():
                 return FileDeed(part)
+            case core.Service():
+                return ServiceDeed(part)
             case core.Administrator():
                 return _Administrator(part.user, self)
             case core.LedgerPart():

@@ -12,44 +12,95 @@ from sqlalchemy import text
 
 from slurm_budget import machine
 from slurm_budget.cli.main import cli
-from slurm_budget.core.setup import File, Folder
+from slurm_budget.core.setup import File, Folder, Service
 from slurm_budget.errors import SbudgetError
 from slurm_budget.ledger import connect, migrate
 from slurm_budget.ledger.schema import SCHEMA
-from slurm_budget.usecases.setup_files import FileDeed, FolderDeed
+from slurm_budget.usecases.setup_files import FileDeed, FolderDeed, ServiceDeed
 
 from .fake_slurm import FakeSlurm
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="setup wants root")
 
 
+class Systemd:
+    """One unit's state, as systemctl tells and changes it (tried on systemd 252, 257 and 260)."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.active, self.enabled, self.read = "inactive", False, ""
+        self.starts = 0
+        self.broken = False
+
+    def run(self, program: str, verb: str, *argv: str) -> str:
+        assert program == "systemctl"
+        there = self.path.read_text() if self.path.exists() else ""
+        if verb == "show":
+            file = ("enabled" if self.enabled else "disabled") if there else ""
+            stale = "yes" if there != self.read else "no"
+            lines = (f"ActiveState={self.active}", f"UnitFileState={file}")
+            return "\n".join((*lines, f"NeedDaemonReload={stale}"))
+        if verb == "daemon-reload":
+            self.read = there
+        elif verb == "enable":
+            self.enabled = True
+        elif verb == "restart":
+            self.starts += 1
+            self.active = "activating" if self.broken else "active"
+            if self.broken:
+                raise SbudgetError("the control process exited with error code", where="systemctl")
+        elif verb == "disable":
+            self.enabled, self.active = False, "inactive"
+        elif verb == "reset-failed":
+            raise SbudgetError("Unit slurm-budget.service not loaded.")
+        return ""
+
+
 @pytest.fixture
-def systemctl(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A machine with systemd; what it was told."""
-    told: list[str] = []
+def systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Systemd:
+    made = Systemd(tmp_path / "system" / "slurm-budget.service")
     monkeypatch.setattr(machine, "has_systemd", lambda: True)
-    monkeypatch.setattr(machine, "run", lambda *argv: told.append(" ".join(argv)) or "")
-    return told
+    monkeypatch.setattr(machine, "run", made.run)
+    return made
 
 
 def test_the_service_is_started_brought_up_to_date_and_stopped(
-    tmp_path: Path, systemctl: list[str]
+    tmp_path: Path, systemd: Systemd
 ) -> None:
-    path = tmp_path / "system" / "slurm-budget.service"
-    first = FileDeed(File(path, "[Unit]\n", unit=True))
-    assert "systemctl enable --now slurm-budget" in first.missing()
-    made, _ = first.do(None)
-    assert first.missing() == ""
-    started = ["systemctl daemon-reload", "systemctl enable slurm-budget.service"]
-    started.append("systemctl restart slurm-budget.service")
-    assert systemctl == started
-    newer = FileDeed(File(path, "[Unit]\n# newer\n", unit=True))
-    made, _ = newer.do(made)
-    assert systemctl == started * 2, "a changed unit is started anew"
-    del systemctl[:]
-    assert newer.undo(made, purge=False) == ""
-    assert systemctl == ["systemctl disable --now slurm-budget.service", "systemctl daemon-reload"]
+    def file(text: str) -> FileDeed:
+        return FileDeed(File(systemd.path, text, unit=True))
+
+    service = ServiceDeed(Service(systemd.path.name))
+    assert service.missing() == "systemctl enable --now slurm-budget.service"
+    made, _ = file("[Unit]\n").do(None)
+    assert service.do(None) == (True, "started slurm-budget.service")
+    assert (service.missing(), systemd.starts) == ("", 1)
+    made, _ = file("[Unit]\n# newer\n").do(made)
+    assert service.missing() != "", "a changed unit is started anew"
+    service.do(True)
+    assert (service.missing(), systemd.starts) == ("", 2)
+    assert service.undo(True, purge=False) == ""
+    assert (systemd.enabled, systemd.active) == (False, "inactive")
+    assert file("").undo(made, purge=False) == ""
+    assert systemd.read == "", "systemd has heard that it is gone"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_service_that_does_not_start_is_not_left_to_try_for_ever(systemd: Systemd) -> None:
+    service = ServiceDeed(Service(systemd.path.name))
+    FileDeed(File(systemd.path, "[Unit]\n", unit=True)).do(None)
+    systemd.broken = True
+    with pytest.raises(SbudgetError, match="exited with error code") as caught:
+        service.do(None)
+    assert "journalctl -u slurm-budget.service" in caught.value.mend
+    assert (systemd.enabled, systemd.active) == (False, "inactive")
+    systemd.broken = False
+    assert service.missing() != "", "the next setup tries again"
+
+
+def test_a_service_whose_file_was_removed_by_hand_is_undone(systemd: Systemd) -> None:
+    assert ServiceDeed(Service(systemd.path.name)).undo(True, purge=False) == ""
+    assert systemd.read == ""
 
 
 @ROOT_ONLY

@@ -69,8 +69,38 @@ def test_the_files_name_this_machine_s_user_program_settings_and_folders() -> No
     assert "\nd /srv/a 0755 slurm slurm -\nd /srv/b 0755 slurm slurm -\n" in core.text_for(
         other, "tmpfiles.d/slurm-budget.conf"
     )
-    assert "\nu slurm - " in core.text_for(other, "sysusers.d/slurm-budget.conf")
     assert "su slurm slurm\n" in core.text_for(other, "logrotate.d/slurm-budget")
+
+
+def test_the_daemon_and_cron_know_the_slurm_conf_of_the_shell_that_set_them_up() -> None:
+    found = target(slurm_conf=Path("/opt/slurm/etc/slurm.conf"))
+    line = "SLURM_CONF=/opt/slurm/etc/slurm.conf\n"
+    assert f"\nEnvironment={line}ExecStart=" in core.text_for(found, "slurm-budget.service")
+    assert f"\n{line}" in core.text_for(found, "cron.d/slurm-budget")
+
+
+def test_systemd_makes_no_folder_that_undoing_does_not_know_of() -> None:
+    assert "\nStateDirectory=" in core.text_for(target(), "slurm-budget.service")
+    other = target(folders=(Path("/srv/a"),))
+    assert "StateDirectory" not in core.text_for(other, "slurm-budget.service")
+
+
+def test_no_sysusers_line_for_a_user_of_others() -> None:
+    def files(user: str) -> set[str]:
+        steps = {step.name: step for step in core.plan(target(user=user))}
+        return {part.path.parent.name for part in steps["sysusers"].parts}  # type: ignore[union-attr]
+
+    assert files(core.USER) == {"sysusers.d", "tmpfiles.d"}
+    assert files("slurm") == {"tmpfiles.d"}, "Slurm's package has one, with its uid"
+
+
+def test_another_root_starts_nothing_here() -> None:
+    def kinds(**other: object) -> set[type]:
+        steps = {step.name: step for step in core.plan(target(**other))}
+        return {type(part) for part in steps["systemd"].parts}
+
+    assert kinds() == {core.File, core.Service}
+    assert kinds(root=Path("/srv/image")) == {core.File}
 
 
 def test_steps_are_left_out_by_name() -> None:
