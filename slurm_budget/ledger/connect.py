@@ -142,7 +142,7 @@ def _password(path: Path | None) -> str | None:
         raise LedgerUnreachable(
             f"the password file cannot be read: {reason}",
             where=str(path),
-            mend="check ledger.password_file and who owns the file",
+            mend="check ledger.password_file; `chown` it to the user who runs this, mode 0600",
         ) from None
 
 

@@ -16,6 +16,10 @@ Outcome = Literal["done", "there", "skipped", "to do", "FAILED"]
 Chosen = Sequence[tuple[Step, str]]
 
 
+class LeftForGood(str):
+    """What undoing leaves because it is not ours to take away; the record forgets it."""
+
+
 class Deed(Protocol):
     """What can be done about one part. `key` names it in the record."""
 
@@ -30,7 +34,8 @@ class Deed(Protocol):
         is what an earlier setup wrote down of it, None where it did not make it."""
 
     def undo(self, made: Any, *, purge: bool) -> str:
-        """Take away what `do` made; what was left and why, for people, empty for nothing."""
+        """Take away what `do` made; what was left and why, for people, empty for nothing. What is
+        left stays in the record, unless it is LeftForGood."""
 
 
 Deeds = Callable[[Part], Deed]
@@ -139,7 +144,7 @@ def _undone(step: Step, mine: Sequence[Deed], record: Record, purge: bool) -> To
     try:
         for deed in mine:
             left = deed.undo(record.made[deed.key], purge=purge)
-            if not left:
+            if not left or isinstance(left, LeftForGood):
                 record.drop(deed.key)
             said.append(left or f"took away: {deed.key}")
     except SbudgetError as bad:

@@ -18,7 +18,7 @@ from slurm_budget.slurm import ctld, people
 from slurm_budget.slurm.port import CommandSlurm
 from slurm_budget.usecases import doctor, hook
 from slurm_budget.usecases.hook_trial import try_out
-from slurm_budget.usecases.setup import Deed
+from slurm_budget.usecases.setup import Deed, LeftForGood
 from slurm_budget.usecases.setup_files import FileDeed, FolderDeed, ServiceDeed, UserDeed
 
 
@@ -135,10 +135,14 @@ class _Ledger:
     def undo(self, made: Any, *, purge: bool) -> str:
         url = connect.connect(self.site.settings.ledger.url).url
         file = connect.file_of(url)
-        if not purge:
-            return f"the ledger {connect.shown(url)} stays (--purge takes it too)"
+        stays = f"the ledger {connect.shown(url)} stays"
         if file is None:
-            return f"the ledger {connect.shown(url)} stays: drop that database yourself"
+            # whoever made the database may have more in it; our user may not drop anything there
+            secret = self.site.settings.ledger.password_file
+            also = f" and {secret}" if secret else ""
+            return LeftForGood(f"{stays}: that database, its user{also} are yours to remove")
+        if not purge:
+            return f"{stays} (--purge takes it too)"
         for name in (file.name, f"{file.name}-wal", f"{file.name}-shm"):
             file.with_name(name).unlink(missing_ok=True)
         return ""
@@ -151,8 +155,7 @@ class _Accounting:
 
     def missing(self) -> str:
         what = "read the accounting of one window into the ledger"
-        section = self.site.settings.ledger
-        if connect.missing_file(connect.connect(section.url).url) is not None:
+        if _Ledger(self.site).missing():
             return what
         cluster = self.site.settings.slurm.cluster or self.site.slurm.cluster()
         return "" if self.site.open_ledger().cursor(cluster) is not None else what

@@ -1,42 +1,33 @@
 """`sbudget setup` against a real Slurm, and its undoing: nothing is left behind.
 
 Tested: on a shared machine the plan, and files below another root; on one that may be thrown away
-(SBUDGET_DISPOSABLE=1, as in the containers) the whole installation, with sweeps by its own user.
-Untested: systemd's own part, where a container has none.
+(SBUDGET_DISPOSABLE=1, as in the containers) the whole installation, with sweeps by its own user,
+on SQLite and on MariaDB. systemd's own part is test_systemd's.
 """
 
 import os
 import pwd
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playground import Done, Playground
+from disposable import DEFAULTS, cleanly, machine, restart
+from playground import ROOT, Done, Playground
 from story import ANA
 
-DISPOSABLE = os.environ.get("SBUDGET_DISPOSABLE") == "1"
+from slurm_budget.ledger import connect
+
 CRON = Path("/etc/cron.d/slurm-budget")
-DEFAULTS = {"SBUDGET_CONFIG": ""}
-PLACES = ("/etc", "/var/lib", "/var/log", "/usr/lib/systemd")
-OWN_BACKUPS = {f"/etc/{n}" for n in ("passwd-", "group-", "shadow-", "gshadow-", ".pwd.lock")}
+CONFIG = Path("/etc/slurm-budget/slurm-budget.toml")
 BUDGETS = """\
 cluster: {name}
 accounts:
   vision: {{gpus: 2, users: [{ana}]}}
 """
-
-
-def machine(play: Playground) -> set[str]:
-    """Paths, Linux users and Slurm's users; not what the cluster itself writes."""
-    found = {entry.pw_name for entry in pwd.getpwall()}
-    found |= set(play.slurm("sacctmgr", "-nP", "show", "user", "format=user,adminlevel").split())
-    for place in PLACES:
-        for folder, folders, names in os.walk(place):
-            if folder == "/var/lib/sbudget-cluster":
-                folders.clear()
-            found |= {str(Path(folder) / name) for name in (*folders, *names)}
-    return (found | {str(path) for path in play.conf.parent.iterdir()}) - OWN_BACKUPS
 
 
 def test_below_another_root_it_touches_nothing_else(site: Playground, tmp_path: Path) -> None:
@@ -63,24 +54,8 @@ def test_it_sees_what_there_is_and_a_dry_run_changes_nothing(site: Playground) -
 
 @pytest.fixture
 def clean() -> Iterator[Playground]:
-    """A cluster without anything of ours, on a machine that may be thrown away."""
-    if not DISPOSABLE:
-        pytest.skip("changes the machine; set SBUDGET_DISPOSABLE=1 where it may be thrown away")
-    play = Playground(f"sbsetup{os.getpid()}", (ANA,), nodes=1, gpus=2, hook=False)
-    try:
-        play.up()
+    with cleanly("sbsetup", 2) as play:
         yield play
-    finally:
-        play.down()
-
-
-def restart(play: Playground, *, lua: bool) -> None:
-    line = "\nJobSubmitPlugins=lua\n"
-    text = play.conf.read_text().replace(line, "")
-    play.conf.write_text(text + line if lua else text)
-    play.cluster("stop", "slurmctld")
-    play.cluster("start", "slurmctld")
-    play.wait("slurmctld", lambda: "UP" in play.slurm("scontrol", "ping", code=None))
 
 
 def sweeper(play: Playground, line: str) -> Done:
@@ -132,3 +107,62 @@ def test_the_whole_installation_and_nothing_left_of_it(clean: Playground) -> Non
     assert "FAILED" not in sbudget("setup", "--undo", "--purge", "--yes")
     # but for the budgets' user, whom sync brought to Slurm
     assert machine(clean) == before | {f"{ANA}|None"}
+
+
+@pytest.fixture
+def ledger_in_mariadb() -> Iterator[str]:
+    """The settings that `scripts/mariadb up` prints, but for where the password is to lie."""
+    script = [sys.executable, str(ROOT / "scripts" / "mariadb")]
+    folder = Path(f"/tmp/sbsetup-{os.getpid()}")
+    up = subprocess.run([*script, "up", str(folder)], capture_output=True, text=True, check=True)
+    yield up.stdout
+    subprocess.run([*script, "down", str(folder)], capture_output=True, check=True)
+
+
+def test_a_ledger_in_mariadb_from_nothing_to_nothing(
+    clean: Playground, ledger_in_mariadb: str
+) -> None:
+    before = machine(clean)
+
+    def sbudget(*argv: str, code: int = 0) -> str:
+        return clean.sbudget(*argv, code=code, env=DEFAULTS).out
+
+    first = ("setup", "--by", "cron", "--skip", "hook")
+    sbudget(*first, "--yes", "--only", "user", "--only", "config")
+    password = CONFIG.with_name("password")
+    (theirs,) = re.findall(r'password_file = "(.*)"', ledger_in_mariadb)
+    shutil.copy(theirs, password)
+    password.chmod(0o600)
+    text = ledger_in_mariadb.replace(theirs, str(password)).replace("mariadb+", "mysql+")
+    CONFIG.write_text(text)
+    failed = sbudget(*first, "--yes", code=3)
+    assert "the password file cannot be read: Permission denied" in failed
+    assert "`chown` it to the user who runs this" in failed
+
+    shutil.chown(password, "slurm-budget")
+    planned = sbudget(*first, "--dry-run")
+    assert "make the tables of the ledger mysql+pymysql://sbudget@127.0.0.1" in planned
+    assert "FAILED" not in planned, "what needs the tables waits for them"
+    assert "created: mariadb+pymysql://sbudget@" in sbudget(*first, "--yes")
+    assert "nothing to do" in sbudget(*first)
+
+    budgets = clean.site / "budgets.yaml"
+    budgets.write_text(BUDGETS.format(name=clean.name, ana=ANA))
+    sbudget("budget", "load", str(budgets), "-m", "first")
+    sbudget("sync", "--yes")
+    (cron,) = re.findall(r"^[* ]+ slurm-budget (\S+ sweep) >>", CRON.read_text(), re.MULTILINE)
+    swept = sweeper(clean, cron)
+    assert "swept: " in swept.out, swept
+    assert "vision" in sbudget("report", "budgets")
+    assert "ok       ledger: schema" in clean.sbudget("doctor", code=None, env=DEFAULTS).out
+
+    undone = sbudget("setup", "--undo", "--purge", "--yes")
+    assert f"that database, its user and {password} are yours to remove" in undone
+    assert "nothing to do" in sbudget("setup", "--undo", "--purge", "--yes")
+    password.unlink()
+    CONFIG.parent.rmdir()
+    assert machine(clean) == before | {f"{ANA}|None"}
+    engine = connect.connect(re.findall(r'url = "(.*)"', text)[0], Path(theirs))
+    with connect.reading(engine) as connection:
+        kept = connection.exec_driver_sql("SELECT count(*) FROM budget_changesets").scalar()
+    assert kept == 1, "the database is the site's"
