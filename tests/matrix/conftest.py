@@ -38,6 +38,13 @@ def images(engine: None) -> None:
 
 
 @pytest.fixture(scope="session")
+def with_systemd(engine: None) -> str:
+    """An image of the tests that has systemd in it; the oldest one has none."""
+    build("test", "24.11")
+    return "slurm-budget-test:24.11"
+
+
+@pytest.fixture(scope="session")
 def rings(engine: None) -> Iterator[dict[str, Ring]]:
     """All versions, started together."""
     build("test", *VERSIONS)
