@@ -24,7 +24,7 @@ ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="setup wants root")
 
 
 class Systemd:
-    """One unit's state, as systemctl tells and changes it (tried on systemd 252, 257 and 260)."""
+    """One unit's state, as systemctl tells and changes it (tried on systemd 252, 257 and 262)."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
