@@ -6,12 +6,14 @@ sentence is for people and for tests.
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from slurm_budget.core import demand, live
 from slurm_budget.errors import LeaseLost, LedgerUnreachable, SbudgetError, SlurmUnreachable
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.ports import JobPort
 from slurm_budget.settings import Settings
+from slurm_budget.state.snapshot import Snapshot
 from slurm_budget.state.sweep import SweepPolicy
 from slurm_budget.usecases.accounting import Source
 from slurm_budget.usecases.act import Actor
@@ -57,7 +59,7 @@ def sweep(
         return out
     try:
         if not out.idle:
-            _act(slurm, out, actor, policy)
+            _act(slurm, out, actor, policy, settings)
         if not fence.why and not out.failed:
             # harmless, so a pause does not stop it; the holder alone does it, or it is said twice
             out.told = warn(slurm, ledger, cluster, world.jobs, policy, now)
@@ -76,6 +78,16 @@ def sweep(
     return out
 
 
+def _introduce(out: Swept, settings: Settings) -> None:
+    """The first snapshot comes before the deeds: by it alone does the hook know an operator, and
+    would refuse what a sweep does that is neither root nor SlurmUser. No account is in it, so
+    nothing is promised that the deeds are about to use."""
+    world = out.world
+    hook = hook_policy(settings, world.nodes, world.config, world.operators)
+    with suppress(SbudgetError):  # the one behind the deeds says why
+        publish(settings, Snapshot(world.cluster, world.now, world.now, hook, {}, {}))
+
+
 def _publish(out: Swept, ledger: Ledger, settings: Settings, paused: str) -> None:
     """The deeds are done by now: that the file could not be written must not hide them."""
     world, found = out.world, out.decision.verdicts
@@ -91,9 +103,12 @@ def _publish(out: Swept, ledger: Ledger, settings: Settings, paused: str) -> Non
         out.idle = "; ".join(filter(None, [out.idle, f"the snapshot stays as it was: {bad.what}"]))
 
 
-def _act(slurm: JobPort, out: Swept, actor: Actor, policy: SweepPolicy) -> None:
+def _act(slurm: JobPort, out: Swept, actor: Actor, policy: SweepPolicy, settings: Settings) -> None:
     """Raises LeaseLost. Where Slurm does not answer any more nothing further is asked of it."""
     try:
+        actor.fence.hold()
+        if not settings.snapshot.path.exists():
+            _introduce(out, settings)
         _deeds(slurm, out, actor, policy)
     except SlurmUnreachable as bad:
         out.failed.append(bad)
@@ -102,7 +117,6 @@ def _act(slurm: JobPort, out: Swept, actor: Actor, policy: SweepPolicy) -> None:
 
 def _deeds(slurm: JobPort, out: Swept, actor: Actor, policy: SweepPolicy) -> None:
     fence, cluster = actor.fence, out.world.cluster
-    fence.hold()
     move_classes(slurm, out, policy, check=fence.check, between=actor.between)
     actor.open(cluster, out.decision.requeues)
     # what was seen longer ago than a lease lasts is looked at again

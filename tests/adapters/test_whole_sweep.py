@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from slurm_budget.core.marker import Marker
+from slurm_budget.core.snapshot import decode
 from slurm_budget.errors import LedgerUnreachable, SlurmUnreachable
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.settings import Settings, SlurmSettings, SnapshotSettings
@@ -54,7 +55,7 @@ class Slurm:
         return {"root": "", "vision": "root"}
 
     def operators(self) -> tuple[int, ...]:
-        return ()
+        return (4711,)
 
     def retag(self, job: str, qos: str, admin_comment: str) -> Deed:
         self.retagged.append(job)
@@ -105,6 +106,16 @@ def test_who_holds_the_lease_acts_publishes_and_is_recorded(site: Site) -> None:
     assert [one.sentence for one in site.ledger.last_sweeps(9)] == [found.sentence()]
 
 
+def test_the_hook_knows_who_sweeps_before_the_first_deed(site: Site) -> None:
+    """Else it would refuse an operator's first retag: by the snapshot alone it knows operators."""
+    knew = []
+    site.slurm.then = lambda: knew.append(decode(site.snapshot.read_text()))
+    site.sweep(site.take())
+    assert [known.policy.operators for known in knew] == [(4711,), (4711,)]
+    assert all(known.accounts == {} for known in knew), "no promise from what is about to change"
+    assert "vision" in decode(site.snapshot.read_text()).accounts
+
+
 def test_paused_it_publishes_but_retags_nothing(site: Site) -> None:
     site.ledger.set_brake("main", paused=True, author="mara", reason="repairs", now=NOW)
     found = site.sweep(site.take())
@@ -129,11 +140,12 @@ def test_who_loses_the_lease_in_the_middle_stops_there(site: Site) -> None:
         site.take("ctl2:22")
 
     site.slurm.then = frozen
+    site.snapshot.write_text("of before")
     found = site.sweep(site.take())
     assert site.slurm.retagged == ["1"]
     assert "retagged job 1;" in found.sentence()
     assert "lost the lease, acted no further: ctl2:22 holds" in found.sentence()
-    assert not site.snapshot.exists(), "who has it publishes what is newer"
+    assert site.snapshot.read_text() == "of before", "who has it publishes what is newer"
     assert site.ledger.last_sweeps(9) == []
 
 
@@ -148,8 +160,9 @@ def test_who_lost_the_lease_with_nothing_left_to_do_does_not_publish_what_is_old
     hold = Fence.hold
     monkeypatch.setattr(Fence, "hold", frozen_after)
     monkeypatch.setattr(site.slurm, "jobs", list)
+    site.snapshot.write_text("of before")
     assert "lost the lease, acted no further: ctl2:22" in site.sweep(site.take()).sentence()
-    assert not site.snapshot.exists()
+    assert site.snapshot.read_text() == "of before"
 
 
 def test_with_the_clock_set_back_it_publishes_says_so_and_does_nothing(site: Site) -> None:
