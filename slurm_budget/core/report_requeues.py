@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from slurm_budget.core.weights import rate
 from slurm_budget.core.window import active
-from slurm_budget.state.intent import Intent
+from slurm_budget.state.intent import GONE, Intent
 from slurm_budget.state.jobs import Run
 
 _BY_STATE = {"PREEMPTED": "preempted", "NODE_FAIL": "node-failed", "REQUEUED": "by-hand"}
@@ -39,8 +39,16 @@ def requeue_rows(
     runs: Iterable[Run], intents: Iterable[Intent], weights: Mapping[str, int]
 ) -> list[RequeueRow]:
     """Oldest first; `runs` have ended."""
-    by_run = {(one.job_id, one.run_start): one for one in intents if one.step in _DONE}
-    return [_row(run, by_run.get((run.job_id, run.start)), weights) for run in runs]
+    by_run = {(one.job_id, one.run_start): one for one in intents}
+    found = ((run, by_run.get((run.job_id, run.start))) for run in runs)
+    return [_row(run, one if one and _ours(one, run) else None, weights) for run, one in found]
+
+
+def _ours(intent: Intent, run: Run) -> bool:
+    """Whether the sweeper ended the run. A job that was cancelled while it waited for its next run
+    was in no queue when the next sweep looked how it went; accounting knows how the run ended."""
+    gone = intent.grace_until is not None and intent.detail == GONE
+    return intent.step in _DONE or (gone and run.state == "REQUEUED")
 
 
 def _row(run: Run, intent: Intent | None, weights: Mapping[str, int]) -> RequeueRow:

@@ -5,6 +5,8 @@ from typing import Literal
 
 Step = Literal["planned", "signalled", "requeued", "done", "left"]
 CLOSED: frozenset[str] = frozenset({"done", "left"})
+GONE = "the job is gone"
+"""The detail of an intent whose job was in no queue any more."""
 
 
 @dataclass(frozen=True, slots=True)

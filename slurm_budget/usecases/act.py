@@ -18,7 +18,7 @@ from slurm_budget.core.clock import TOLERANCE
 from slurm_budget.core.retag import HOLDS
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.ports import JobPort
-from slurm_budget.state.intent import Intent, Step
+from slurm_budget.state.intent import GONE, Intent, Step
 from slurm_budget.state.jobs import Job
 from slurm_budget.state.sweep import Requeue, SweepPolicy
 from slurm_budget.usecases.fence import Fence
@@ -113,7 +113,7 @@ class Actor:
     def _obsolete(self, intent: Intent, job: Job | None, owed: Job | None) -> str | None:
         """Why an intent needs no further deed; None when it does."""
         if job is None:
-            return "the job is gone"
+            return GONE
         if _over(intent, job):
             return f"the run is over (the job is {job.state})"
         if not job.running and job.state != SIGNALING:
