@@ -12,7 +12,6 @@ An account may also stand at the top with `parent: NAME`, which suits generated 
 """
 
 import contextlib
-import difflib
 import io
 from datetime import UTC, date, datetime
 from typing import Any
@@ -32,6 +31,7 @@ from slurm_budget.state.budget import (
     BudgetTree,
     UserBudget,
 )
+from slurm_budget.text.nearest import meant
 
 _AMOUNTS: tuple[AmountKind, ...] = ("gpus", "gpu_hours", "share")
 _PERIOD = ("valid_from", "valid_until")
@@ -73,8 +73,7 @@ class _Reader:
     def known(self, mapping: CommentedMap, keys: tuple[str, ...], what: str) -> None:
         for key in mapping:
             if key not in keys:
-                near = difflib.get_close_matches(str(key), keys, n=1)
-                mend = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(keys)}"
+                mend = meant(str(key), keys, f"known keys: {', '.join(keys)}")
                 self.fault(self.place(mapping, key), f"unknown key {key!r} in {what}", mend)
 
     def amount(self, mapping: CommentedMap, what: str) -> Amount | None:

@@ -4,7 +4,6 @@ Every duration is a setting (so that a test can play a week in minutes) and may 
 `7d`, `8h`, `20min` or whole seconds. A key we do not know is an error that names the nearest one.
 """
 
-import difflib
 import os
 import stat
 import tomllib
@@ -15,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from slurm_budget.errors import BadInput, BadInputs
 from slurm_budget.text import durations
+from slurm_budget.text.nearest import meant
 
 DEFAULT_PATH = Path("/etc/slurm-budget/slurm-budget.toml")
 ENVIRONMENT = "SBUDGET_CONFIG"
@@ -224,8 +224,7 @@ def _fault(path: Path, error: object) -> BadInput:
             annotation = model.model_fields[key].annotation
             assert isinstance(annotation, type)
             model = annotation
-        near = difflib.get_close_matches(keys[-1], model.model_fields, n=1)
-        mend = f"did you mean {near[0]}?" if near else f"known: {', '.join(model.model_fields)}"
+        mend = meant(keys[-1], model.model_fields, f"known: {', '.join(model.model_fields)}")
         return BadInput(f"unknown setting {name}", where=str(path), mend=mend)
     return BadInput(
         f"{name} = {error['input']!r}: {str(error['msg']).removeprefix('Value error, ')}",

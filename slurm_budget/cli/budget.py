@@ -10,6 +10,7 @@ import click
 
 from slurm_budget import budgetfile
 from slurm_budget.cli import budget_edit
+from slurm_budget.cli import budget_names as names
 from slurm_budget.cli.adopt import import_slurm
 from slurm_budget.cli.context import Context
 from slurm_budget.core.budget import account_budgets, user_budgets
@@ -47,17 +48,8 @@ _at = click.option("--at", metavar="MOMENT", help="As of 2026-03-01, 7d (ago), o
 
 
 def _tree(context: Context, /, cluster: str | None, at: str | None = None) -> BudgetTree:
-    name = cluster or context.cluster
-    return context.ledger().budget_tree(name, changeset=_changeset(context, name, at))
-
-
-def _changeset(context: Context, /, cluster: str, text_: str | None) -> int | None:
-    """The changeset that a person means by a number or by a moment; None: the last."""
-    if text_ is None:
-        return None
-    if text_.isdigit():
-        return int(text_)
-    return context.ledger().changeset_at(cluster, moments.moment(text_, context.now))
+    name = names.cluster(context, cluster)
+    return context.ledger().budget_tree(name, changeset=names.changeset(context, name, at))
 
 
 def _apply(
@@ -236,14 +228,15 @@ def tree_(context: Context, /, cluster: str | None, at: str | None, users: bool)
 
 @budget.command()
 @click.argument("account", required=False)
-@click.option("-n", "count", type=int, help="Only the last so many.")
+@click.option("-n", "count", type=click.IntRange(min=1), help="Only the last so many.")
 @_cluster
 @click.pass_obj
 def log(context: Context, /, account: str | None, count: int | None, cluster: str | None) -> None:
     """Who changed what, when and why; newest first."""
-    found = context.ledger().log(cluster or context.cluster)
+    cluster_ = names.cluster(context, cluster)
+    found = context.ledger().log(cluster_)
     if account is not None:
-        name = account.lower()
+        name = names.once(context.ledger().budget_tree(cluster_), found, account)
         found = [one for one in found if any(c.account == name for c in one.changes)]
     newest = found[::-1]
     _lines(text.log_lines(newest if count is None else newest[:count], moments.shown))
@@ -256,13 +249,10 @@ def log(context: Context, /, account: str | None, count: int | None, cluster: st
 @click.pass_obj
 def diff_(context: Context, /, before: str, after: str | None, cluster: str | None) -> None:
     """What changed between two moments or changesets (0: before the first; default: till now)."""
-    name = cluster or context.cluster
-    one = _changeset(context, name, before)
-    two = _changeset(context, name, after)
+    name = names.cluster(context, cluster)
+    one = names.changeset(context, name, before)
+    two = names.changeset(context, name, after)
     last = context.ledger().budgets(name)[1]
-    for given in (one, two):
-        if given is not None and given > last:
-            raise BadInput(f"there is no changeset {given}", mend="see `sbudget budget log`")
     changes: list[Change] = context.ledger().diff(name, one or 0, last if two is None else two)
     _lines(text.change_lines(changes) or ["no difference"])
 
@@ -282,7 +272,7 @@ def undo(
     dry_run: bool,
 ) -> None:
     """Take a CHANGESET back by its inverse; later changes of other things stay."""
-    name = cluster or context.cluster
+    name = names.cluster(context, cluster)
     old, new, base = context.ledger().undone(name, changeset)
     _apply(
         context, old, new, base,
@@ -297,8 +287,8 @@ def undo(
 @click.pass_obj
 def export(context: Context, /, file: Path | None, cluster: str | None, at: str | None) -> None:
     """Write the budgets as YAML, which `budget load` reads, to FILE or standard output."""
-    name = cluster or context.cluster
-    upto = _changeset(context, name, at)
+    name = names.cluster(context, cluster)
+    upto = names.changeset(context, name, at)
     tree, number = context.ledger().budgets(name, changeset=upto)
     content = f"# changeset {number} of the ledger\n{budgetfile.dump(tree)}"
     if file is None:

@@ -1,6 +1,5 @@
 """What `sbudget budget set` does to a tree: options in, a new tree out."""
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -10,6 +9,7 @@ import click
 from slurm_budget.errors import BadInput
 from slurm_budget.state.budget import Amount, AmountKind, BudgetNode, BudgetTree, UserBudget
 from slurm_budget.text import moments
+from slurm_budget.text.nearest import meant
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -67,10 +67,9 @@ def existing(tree: BudgetTree, account: str) -> str:
     """The account that a person means; BadInput names the nearest where there is none."""
     name = tree.resolve(account)
     if name is None:
-        near = difflib.get_close_matches(account.lower(), tree.nodes, n=1)
         raise BadInput(
             f"cluster {tree.cluster} has no budget for account {account!r}",
-            mend=f"did you mean {near[0]}?" if near else "see `sbudget budget tree`",
+            mend=meant(account, tree.nodes, "see `sbudget budget tree`"),
         )
     return name
 

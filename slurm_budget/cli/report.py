@@ -15,6 +15,7 @@ from slurm_budget.errors import BadInput
 from slurm_budget.render import reports as columns
 from slurm_budget.render.cells import Time, time_of
 from slurm_budget.render.table import Report, Table, chosen
+from slurm_budget.usecases import known
 from slurm_budget.usecases import report as use
 from slurm_budget.usecases import report_delivered as share
 from slurm_budget.usecases.accounting import window_of
@@ -62,9 +63,10 @@ def _command(about: Report[Any], rows: Rows, help_: str, has_users: bool) -> cli
         if said.users and not has_users:
             raise BadInput(f"report {about.name} has no users", mend="leave out users=")
         query = said.query(
-            said.clusters or ctx.cluster, ctx.now, window_of(ctx.settings).budget_seconds
+            report_words.cluster(said, ctx), ctx.now, window_of(ctx.settings).budget_seconds
         )
         scope = use.Scope(ctx.ledger(), ctx.settings, query)
+        known.check(scope)
         fields = chosen(about, said.format)
         figures = {field.column.kind for field in fields}
         capacity = None

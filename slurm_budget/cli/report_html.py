@@ -28,7 +28,7 @@ def html(ctx: Context, words: tuple[str, ...], output: str) -> None:
     if said.accounts or said.users or said.format or said.tree:
         raise BadInput("report html is of the whole cluster", mend="give start=, end=, cluster=")
     window = window_of(ctx.settings).budget_seconds
-    query = said.query(said.clusters or ctx.cluster, ctx.now, window)
+    query = said.query(report_words.cluster(said, ctx), ctx.now, window)
     from slurm_budget.render.page import page
     from slurm_budget.usecases.report_page import page as found
 

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
+from slurm_budget.cli.context import Context
 from slurm_budget.errors import BadInput
 from slurm_budget.text.moments import moment
+from slurm_budget.usecases import known
 from slurm_budget.usecases.report import Query
 
 WORDS = ("accounts", "clusters", "end", "format", "start", "tree", "users")
@@ -61,3 +63,10 @@ def parse(typed: tuple[str, ...]) -> Words:
     if len(_listed(found.get("clusters"))) > 1:
         raise BadInput("one cluster at a time", mend="call it once for each cluster")
     return Words(tree=tree, **found)
+
+
+def cluster(said: Words, ctx: Context) -> str:
+    """The cluster that was asked for, which the ledger must know; else this one."""
+    if said.clusters is None:
+        return ctx.cluster
+    return known.cluster(ctx.ledger(), said.clusters, ctx.cluster_named)

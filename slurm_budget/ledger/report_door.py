@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from slurm_budget.core.demand import Levels
-from slurm_budget.ledger import levels, reporting
+from slurm_budget.ledger import known, levels, reporting
 from slurm_budget.ledger.door import Door
 from slurm_budget.ledger.reporting import PeriodReader
 from slurm_budget.state.report import Level
@@ -43,3 +43,20 @@ class ReportDoor(Door):
             if number is None:
                 return []
             return reporting.sweep_times(connection, number, start, end)
+
+    def known_clusters(self) -> set[str]:
+        """Every cluster of which the ledger has ever seen anything."""
+        with self._read() as connection:
+            return known.clusters(connection)
+
+    def known_accounts(self, cluster: str) -> set[str]:
+        """Every account with budgets or runs there, now or ever, and former names."""
+        with self._read() as connection:
+            number = self._names.find(connection, cluster)
+            return set() if number is None else known.accounts(connection, number)
+
+    def known_users(self, cluster: str) -> set[str]:
+        """Every user in budgets or with runs there, now or ever."""
+        with self._read() as connection:
+            number = self._names.find(connection, cluster)
+            return set() if number is None else known.users(connection, number)

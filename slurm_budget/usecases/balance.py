@@ -8,6 +8,7 @@ from slurm_budget.core.balance import Balance, Returns
 from slurm_budget.errors import BadInput
 from slurm_budget.settings import Settings
 from slurm_budget.state.snapshot import Snapshot
+from slurm_budget.text.nearest import listed, meant
 from slurm_budget.usecases.look import OpenLedger, Sight, look
 from slurm_budget.usecases.policy import sweep_policy
 
@@ -57,7 +58,7 @@ def _named(account: str, facts: Snapshot) -> str:
     if name not in facts.accounts:
         raise BadInput(
             f"account {account!r} is not among the budgets",
-            mend=f"there are: {_some(sorted(facts.accounts))}",
+            mend=meant(account, facts.accounts, f"there are: {listed(facts.accounts)}"),
         )
     return name
 
@@ -72,10 +73,6 @@ def _own(slurm: "CommandSlurm", facts: Snapshot, user: str) -> list[str]:
             mend=f"name one: sbudget balance {tops[0] if tops else 'ACCOUNT'}",
         )
     return names
-
-
-def _some(names: list[str], most: int = 10) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _from_ledger(

@@ -165,6 +165,44 @@ def test_log_diff_undo_export(loaded: Sbudget, tmp_path: Path) -> None:
     assert "# changeset 2" in old
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["tree"],
+        ["tree", "--at", "1d"],
+        ["show"],
+        ["log"],
+        ["diff", "0"],
+        ["export"],
+        ["undo", "1", "-m", "x"],
+    ],
+)
+def test_a_cluster_that_is_not_there_is_said(loaded: Sbudget, argv: list[str]) -> None:
+    said = loaded("budget", *argv, "--cluster", "mian")
+    assert (said.code, said.out) == (2, "")
+    assert "nothing of a cluster 'mian'\n  mend: did you mean main?" in said.err
+
+
+def test_a_log_of_an_account_that_never_was_is_an_error(loaded: Sbudget) -> None:
+    said = loaded("budget", "log", "visoin")
+    assert (said.code, said.out) == (2, "")
+    assert "never had a budget for account 'visoin'\n  mend: did you mean vision?" in said.err
+    loaded("budget", "set", "language", "--remove", "-m", "closed")
+    assert "- account language" in loaded("budget", "log", "Language", "-n", "1").out
+
+
+def test_a_log_of_less_than_one_change_is_refused(loaded: Sbudget) -> None:
+    assert loaded("budget", "log", "-n", "-1").code == 2
+    assert loaded("budget", "log", "-n", "0").code == 2
+
+
+@pytest.mark.parametrize("command", ["tree", "export"])
+def test_a_changeset_that_is_not_there_is_said(loaded: Sbudget, command: str) -> None:
+    said = loaded("budget", command, "--at", "9")
+    assert (said.code, said.out) == (2, "")
+    assert "there is no changeset 9\n  mend: see `sbudget budget log`" in said.err
+
+
 def test_show_for_programs(loaded: Sbudget) -> None:
     found = json.loads(loaded("budget", "show", "--json").out)
     assert [one["account"] for one in found] == ["institute", "vision", "language"]

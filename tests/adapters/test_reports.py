@@ -198,12 +198,41 @@ def test_accounts_and_users_that_are_asked_for(context: Context) -> None:
         (["usage", "start=2026-01-01", "end=2026-01-02", "-t", "percent"], "No sweep has looked"),
         (["delivered", "start=2026-01-01", "end=2026-01-02"], "no sweep has looked"),
         (["summary", "accounts=vision"], "of the whole cluster"),
+        (["budgets", "accounts=visoin"], "never had a budget or run of account 'visoin'"),
+        (["waits", "accounts=institute,visoin"], "did you mean vision?"),
+        (["users", "users=amna"], "did you mean ana?"),
+        (["requeues", "users=nosuchuser"], "see `sbudget report users`"),
+        (["usage", "cluster=smal"], "did you mean small?"),
+        (["html", "-o", "-", "cluster=elsewhere"], "it has: small"),
     ],
 )
 def test_what_is_wrong_is_said_with_the_mend(context: Context, argv: list[str], words: str) -> None:
     with pytest.raises(BadInput) as caught:
         said(context, *argv)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["accounts=guests"],  # ran without a budget
+        ["accounts=Seeing", "cluster=SMALL"],  # a former name
+        ["users=eve"],
+        ["users=root"],  # of this machine, and never ran anything
+    ],
+)
+def test_a_name_without_rows_in_the_period_is_known(context: Context, words: list[str]) -> None:
+    before_all = ["start=2026-01-01", "end=2026-01-02", "format=login,used"]
+    table = said(context, "usage", "-Pn", *before_all, *words)
+    assert all(line in ("|0.00", "") for line in table.splitlines())
+
+
+def test_the_ledger_knows_every_name_that_it_has_seen(ledger: Ledger) -> None:
+    fill(ledger)
+    assert ledger.known_clusters() == {"small"}
+    assert {"institute", "seeing", "guests"} <= ledger.known_accounts("small")
+    assert {"ana", "ben", "eve"} <= ledger.known_users("small")
+    assert ledger.known_accounts("other") == ledger.known_users("other") == set()
 
 
 def test_levels_are_read_as_they_were_written(ledger: Ledger) -> None:
