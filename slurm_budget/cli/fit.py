@@ -35,7 +35,8 @@ def fit(
     sbudget fit 1x1h -A vision --type h100 --time 8h
 
     The verdict is the submit hook's, by the last snapshot; jobs submitted since then are not in it.
-    Memory, CPUs and limits of Slurm's own are not looked at.
+    Memory, CPUs and limits of Slurm's own are not looked at. Exit code 2: an account, a user, a
+    partition or a GPU type is not there, or the cluster has no such number of GPUs.
     """
     from slurm_budget.cli import words
     from slurm_budget.core.fit import parse
@@ -49,8 +50,8 @@ def fit(
         raise BadInput(f"--time {limit!r} is no time", mend="write it like 8h or 8:00:00")
     found, unread = would_fit(
         ctx.slurm(), ctx.readable_ledger, ctx.settings, shape, ctx.now,
-        user=user or ctx.user, account=account, partition=partition, gpu_type=gpu_type,
-        limit=seconds, preemptible=preemptible,
+        user=user or ctx.user, named=user is not None, account=account, partition=partition,
+        gpu_type=gpu_type, limit=seconds, preemptible=preemptible,
     )  # fmt: skip
     if as_json:
         from slurm_budget.render.answers import fit_json

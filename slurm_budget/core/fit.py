@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from slurm_budget.core import owed
+from slurm_budget.core.admission_job import Verdict
 from slurm_budget.core.admission_text import PREFIX
 from slurm_budget.core.choose import choose
 from slurm_budget.core.request import duration
@@ -63,8 +64,9 @@ def parse(text: str) -> Shape:
     found = _SHAPE.fullmatch(text.strip().lower())
     seconds = duration(found[3]) if found else None
     if found is None or not seconds or not int(found[2]) or found[1] == "0":
+        none = found and seconds and (not int(found[2]) or found[1] == "0")
         raise BadInput(
-            f"{text!r} is no job",
+            f"{text!r} asks for no GPU" if none else f"{text!r} is no job",
             mend="write GPUSxTIME such as 8x4h, or NODESxGPUSxTIME such as 2x8x4h",
         )
     return Shape(int(found[1]) if found[1] else None, int(found[2]), seconds)
@@ -129,6 +131,18 @@ def said(messages: Sequence[str]) -> list[str]:
     """The hook's own lines, without its name in front."""
     lines = [line.removeprefix(PREFIX) for line in messages]
     return [line[:1].upper() + line[1:] for line in lines]
+
+
+def cut(shape: Shape, verdict: Verdict) -> str:
+    """That the protection is less than was asked for, where the hook's lines do not say it."""
+    if verdict.asked != "funded" or verdict.why == "fits":
+        return ""
+    if not 0 < verdict.min_runtime < shape.seconds:
+        return ""
+    return (
+        f"Its protection would be {spoken(verdict.min_runtime)}, the longest there is"
+        f" ({spoken(shape.seconds)} asked)."
+    )
 
 
 def where(

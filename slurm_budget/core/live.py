@@ -64,6 +64,12 @@ def min_runtime(job: Job, policy: SweepPolicy) -> int:
     return min(declared, policy.min_runtime_cap)
 
 
+def at_cap(job: Job, policy: SweepPolicy) -> bool:
+    """Whether its protection is the longest there is, to which a longer one that was asked for is
+    cut."""
+    return min_runtime(job, policy) == policy.min_runtime_cap
+
+
 def with_suspension(job: Job, now: int) -> Job:
     """The job with the time in which its run was suspended, which is none of its protection."""
     if job.start is None or job.used is None:

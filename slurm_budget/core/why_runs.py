@@ -29,6 +29,8 @@ def sentences(job: Job, known: Known, clock: Clock) -> list[str]:
         if not (job.batch and job.requeue):
             then = "is left to its end all the same, since it cannot be requeued"
         protected = f"It is protected until {clock(until)}, {spoken(until - known.now)} more"
+        if live.at_cap(job, known.policy):
+            protected += f" ({spoken(known.policy.min_runtime_cap)} in all, the longest there is)"
         return [*out, f"{protected}; after that it {then}."]
     out.append(
         f"Its protection ended at {clock(until)}, {spoken(known.now - until)} ago; it goes on for"

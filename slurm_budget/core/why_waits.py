@@ -47,11 +47,15 @@ def _class(job: Job, known: Known) -> list[str]:
     if live.class_of(job) == "funded":
         funded = class_sentence(job, known.policy).removesuffix(".")
         protected = spoken(live.min_runtime(job, known.policy))
-        return [f"{funded}; once it starts, it is protected for {protected}."]
+        most = ", the longest there is" if live.at_cap(job, known.policy) else ""
+        return [f"{funded}; once it starts, it is protected for {protected}{most}."]
     out = [class_sentence(job, known.policy)]
     if mark is not None and mark.asked == "funded" and mark.why in SHORT_OF_BUDGET:
         said = why_budget.sentence(job, known.facts, known.policy, known.now)
         out += [said] if said else []
+        if live.at_cap(job, known.policy):
+            cap = spoken(known.policy.min_runtime_cap)
+            out.append(f"Its protection would be {cap}, the longest there is.")
     return out
 
 

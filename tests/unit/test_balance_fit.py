@@ -5,7 +5,7 @@ import json
 import pytest
 from answers_world import HOUR, NOW, POLICY, clock, facts, free, job, node, run
 
-from slurm_budget.core import admission, balance, fit, request
+from slurm_budget.core import admission, balance, fit, fit_ground, request
 from slurm_budget.core.back import decaying, leaving
 from slurm_budget.errors import BadInput
 from slurm_budget.render.answers import balances_json
@@ -87,6 +87,55 @@ def test_sizes_are_read(text: str, shape: tuple[int | None, int, int]) -> None:
 def test_what_is_no_size_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(BadInput, match="write GPUSxTIME such as 8x4h"):
         fit.parse(text)
+
+
+@pytest.mark.parametrize("text", ["0x4h", "0x8x4h", "2x0x4h"])
+def test_a_size_without_a_gpu_is_called_that(text: str) -> None:
+    with pytest.raises(BadInput, match="asks for no GPU"):
+        fit.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("size", "partition", "kind", "words"),
+    [
+        ("1x1h", "gqu", "", r"no node is in partition 'gqu'\n  mend: did you mean gpu\?"),
+        ("1x1h", "gpu,x", "", r"no node is in partition 'x'\n  mend: there are: big, cpu, gpu"),
+        ("1x1h", "gpu", "h200", r"of type 'h200'\n  mend: types there: h100"),
+        ("1x1h", "cpu", "h100", "mend: types there: none"),
+        ("17x1h", "gpu", "", "can never start: partition gpu has 16 GPUs in all"),
+        ("3x8x1h", "gpu", "", "partition gpu has 2 nodes with 8 GPUs or more"),
+        ("1x9x1h", "gpu,cpu", "", "partition gpu has 0 nodes with 9 GPUs or more"),
+        ("9x1h", "big", "h100", "partition big has 8 GPUs in all"),
+    ],
+)
+def test_what_the_cluster_does_not_have_is_said(
+    size: str, partition: str, kind: str, words: str
+) -> None:
+    nodes = [
+        node(1, partitions=("gpu", "big")),
+        node(2, state="DOWN"),
+        node(3, gpus={}, partitions=("cpu",)),
+        node(4, gpus={"a100": 4}, partitions=("big",)),
+    ]
+    with pytest.raises(BadInput, match=words):
+        fit_ground.check(fit.parse(size), nodes, partition, kind)
+    fit_ground.check(fit.parse("16x1h"), nodes, "gpu,cpu", "")
+    fit_ground.check(fit.parse("2x8x1h"), nodes, "", "h100")
+
+
+def test_a_protection_that_is_cut_is_said_once() -> None:
+    def words(size: str, snapshot: Snapshot) -> str:
+        desc = fit.job_desc(fit.parse(size), "ana", "vision", "gpu", "", 50_000, "funded")
+        found = admission.decide(request.read(desc), snapshot, NOW)
+        return " ".join([*fit.said(found.messages), fit.cut(fit.parse(size), found)]).strip()
+
+    assert words("1x12h", facts()) == (
+        "Funded; protected for 8 h, the longest there is (12 h asked), from vision's budget"
+        " (92 of 200 GPU-hours left)."
+    )
+    cut = "Its protection would be 8 h, the longest there is (12 h asked)."
+    assert words("2x8x12h", facts()).endswith(cut)
+    assert "longest" not in words("2x8x8h", facts())
 
 
 def verdict(size: str, snapshot: Snapshot, qos: str = "funded") -> tuple[str, str]:

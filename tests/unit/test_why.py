@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_budget.core import reasons, told
+from slurm_budget.core.marker import Marker
 from slurm_budget.core.why import answer
 from slurm_budget.errors import BadInput
 from slurm_budget.slurm import history, sacct
@@ -47,6 +48,23 @@ def test_a_protected_run_says_until_when() -> None:
     assert "It is funded: its protection fits every budget above it." in words
     assert "It is protected until T+3000, 50 min more" in words
     assert answer("1", known(run(1, 600)), clock).protected_until == NOW + 3000
+
+
+def test_the_longest_protection_is_called_that() -> None:
+    day = str(Marker("funded", "funded", 86400, "fits"))
+    assert "more (8 h in all, the longest there is); after" in said(
+        1, known(run(1, 600, admin_comment=day))
+    )
+    assert "it is protected for 8 h, the longest there is." in said(
+        1, known(job(1, admin_comment=day))
+    )
+    spent = job(
+        1,
+        qos="preemptible",
+        admin_comment=str(Marker("preemptible", "funded", 28800, "budget")),
+    )
+    assert "Its protection would be 8 h, the longest there is." in said(1, known(spent))
+    assert "longest" not in said(1, known(job(1)))
 
 
 def test_a_run_past_its_protection_says_what_the_next_sweep_would_do() -> None:
