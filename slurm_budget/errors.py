@@ -84,5 +84,9 @@ class LedgerUnreachable(SbudgetError):
     code = Exit.LEDGER_UNREACHABLE
 
 
+class LedgerClosed(LedgerUnreachable):
+    """It will not open by waiting: it is not there, is no ledger, or this user may not use it."""
+
+
 class LeaseLost(SbudgetError):
     """Another sidecar may act now, so this one must not."""

@@ -10,9 +10,10 @@ from contextlib import closing, suppress
 import click
 
 from slurm_budget.cli.context import Context
-from slurm_budget.errors import LedgerUnreachable
+from slurm_budget.errors import LedgerClosed, LedgerUnreachable
 from slurm_budget.settings import Settings
 from slurm_budget.text.printable import printable
+from slurm_budget.text.spoken import spoken
 from slurm_budget.usecases.daemon import Daemon, Heard, Level, Stop
 
 _STOP = frozenset({signal.SIGTERM, signal.SIGINT})
@@ -68,6 +69,19 @@ class Sweeper:
         self.ctx = ctx
         self.token: int | None = None
 
+    def begin(self, settings: Settings) -> None:
+        """Raises LedgerClosed where no sweep will ever open the ledger; what may pass is left to
+        the first sweep to say."""
+        ctx = Context(config=self.ctx.config)
+        ctx.settings = settings
+        try:
+            with closing(ctx.ledger()) as ledger:
+                ledger.demand_writable()
+        except LedgerClosed:
+            raise
+        except LedgerUnreachable:
+            return
+
     def sweep(self, settings: Settings) -> str:
         from slurm_budget.usecases.sweep import sweep
 
@@ -107,13 +121,16 @@ def run(ctx: Context) -> None:
 
     A sweep that fails acts on nothing, says so, and is tried again at the next beat. Several may
     run: one holds the lease and acts, the others observe and take over. SIGHUP reads the settings
-    again; SIGTERM ends after the step in hand. Exit codes: 0 stopped, 2 the settings are wrong.
+    again; SIGTERM ends after the step in hand. Exit codes: 0 stopped, 2 the settings are wrong, 7
+    this user may not open or write the ledger, or it is not there, at the start.
     """
     from slurm_budget import settings
     from slurm_budget.cli.notify import notify
 
-    first = ctx.settings
-    ears, sweeper = Ears(), Sweeper(ctx)
+    first, sweeper = ctx.settings, Sweeper(ctx)
+    say("info", f"starts; sweeps every {spoken(first.sweep.beat)}")
+    sweeper.begin(first)
+    ears = Ears()
     daemon = Daemon(
         first,
         sweeper.sweep,

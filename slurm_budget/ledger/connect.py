@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
-from slurm_budget.errors import BadInput, LedgerUnreachable
+from slurm_budget.errors import BadInput, LedgerClosed, LedgerUnreachable
 
 PASSWORD_VARIABLE = "SBUDGET_DB_PASSWORD"
 BUSY_SECONDS = 15
@@ -88,20 +88,27 @@ def file_of(url: URL) -> Path | None:
 def missing_file(url: URL) -> Path | None:
     """The ledger's file where it is not there: opening it would make an empty one."""
     file = file_of(url)
-    return file if file is not None and not file.exists() else None
+    try:
+        if file is not None:
+            file.stat()
+    except PermissionError:
+        return None  # it may be there; opening it says that this user may not
+    except OSError:
+        return file
+    return None
 
 
 def prepare_folder(url: URL) -> None:
     """Make sure that an SQLite ledger can be made where it is to lie."""
-    file = file_of(url)
-    if file is None or file.exists():
+    file = missing_file(url)
+    if file is None:
         return
     try:
         # the snapshot lies there too, for slurmctld and for everybody; the ledger is not theirs
         file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         file.touch(mode=0o640)
     except OSError as bad:
-        raise LedgerUnreachable(
+        raise LedgerClosed(
             f"the ledger cannot be made: {bad.strerror}",
             where=str(file),
             mend="choose another place (ledger.url), or run it as the user who may write there",
@@ -139,7 +146,7 @@ def _password(path: Path | None) -> str | None:
         return path.read_text(encoding="utf-8").rstrip("\n")
     except (OSError, UnicodeDecodeError) as bad:
         reason = bad.strerror if isinstance(bad, OSError) else "it is not text"
-        raise LedgerUnreachable(
+        raise LedgerClosed(
             f"the password file cannot be read: {reason}",
             where=str(path),
             mend="check ledger.password_file; `chown` it to the user who runs this, mode 0600",
@@ -225,6 +232,10 @@ _MARIADB = {
     1290: ("the database is read-only", "look at the server's read_only setting"),
     1698: ("the user or the password is wrong", "check ledger.url and ledger.password_file"),
 }
+_CLOSED: frozenset[str | int] = frozenset(
+    ("file is not a database", "readonly", "unable to open", 1044, 1045, 1049, 1142, 1143, 1698)
+)
+"""Those of the above that no waiting mends."""
 _LOST = frozenset({0, 1053, 1927, 2002, 2003, 2006, 2013, 2014, 2055})
 
 
@@ -235,15 +246,15 @@ def explain(bad: DBAPIError, url: URL, outcome: str) -> LedgerUnreachable:
     if url.get_backend_name() == "sqlite":
         for sign, what, mend in _SQLITE:
             if sign in text:
-                return LedgerUnreachable(
-                    f"the ledger {what}; {outcome}", where=shown(url), mend=mend
-                )
+                kind = LedgerClosed if sign in _CLOSED else LedgerUnreachable
+                return kind(f"the ledger {what}; {outcome}", where=shown(url), mend=mend)
     else:
         args = getattr(original, "args", ())
         number = args[0] if args and isinstance(args[0], int) else None
         if number in _MARIADB:
             what, mend = _MARIADB[number]
-            return LedgerUnreachable(f"the ledger: {what}; {outcome}", where=shown(url), mend=mend)
+            kind = LedgerClosed if number in _CLOSED else LedgerUnreachable
+            return kind(f"the ledger: {what}; {outcome}", where=shown(url), mend=mend)
         if number in _LOST or bad.connection_invalidated:
             return LedgerUnreachable(
                 f"the connection to the ledger's database was lost or refused; {outcome}",

@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from slurm_budget.core.window import Window
-from slurm_budget.errors import LedgerUnreachable
+from slurm_budget.errors import LedgerClosed
 from slurm_budget.ledger import backup, check, connect, migrate
 from slurm_budget.ledger.budget_door import BudgetDoor
 from slurm_budget.ledger.budgets import Changeset
@@ -23,11 +23,11 @@ __all__ = ["Brake", "Changeset", "Ledger", "Recorded", "Sweep", "engine_of"]
 
 
 def engine_of(url: str, password_file: Path | None = None) -> Engine:
-    """The database of a ledger that is there, of whatever schema; raises LedgerUnreachable."""
+    """The database of a ledger that is there, of whatever schema; raises LedgerClosed."""
     engine = connect.connect(url, password_file)
     missing = connect.missing_file(engine.url)
     if missing is not None:
-        raise LedgerUnreachable(
+        raise LedgerClosed(
             "there is no ledger", where=str(missing), mend="run `sbudget ledger init`"
         )
     return engine
@@ -50,6 +50,11 @@ class Ledger(BudgetDoor, ReportDoor, RunDoor, SweepDoor):
             engine = engine_of(url, password_file)
         migrate.demand(engine)
         return cls(engine)
+
+    def demand_writable(self) -> None:
+        """Raise LedgerUnreachable where nothing can be written; nothing is."""
+        with self._write():
+            pass
 
     def backup(self, target: Path) -> dict[str, int]:
         """Copy everything to a new SQLite ledger; the rows by table. Refuses an existing file."""

@@ -3,14 +3,21 @@
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from slurm_budget.cli.context import Context
 from slurm_budget.cli.notify import notify
-from slurm_budget.errors import Exit
+from slurm_budget.cli.run import Sweeper
+from slurm_budget.errors import Exit, LedgerClosed, LedgerUnreachable
+from slurm_budget.ledger import connect
 from slurm_budget.ledger.store import Ledger
 
 PROGRAM = Path(sys.executable).parent / "sbudget"
@@ -74,7 +81,7 @@ def test_the_service_is_ready_reloads_and_stops_though_slurm_is_not_there(tmp_pa
             finally:
                 daemon.kill()
     assert daemon.returncode == Exit.DONE
-    assert out == "<6>stopped\n"
+    assert out == "<6>starts; sweeps every 1 h\n<6>stopped\n"
     lines = err.splitlines()
     assert [line[:3] for line in lines] == ["<3>"] * len(lines)
     assert "acted on nothing: " in lines[0]
@@ -90,3 +97,65 @@ def test_it_does_not_start_with_settings_that_are_wrong(tmp_path: Path) -> None:
     )
     assert done.returncode == Exit.USAGE
     assert "sweep.beat" in done.stderr
+
+
+def ended(config: Path, **how: object) -> subprocess.CompletedProcess[str]:
+    """How the daemon ends by itself; a minute is far more than it needs."""
+    argv = [str(PROGRAM), "--config", str(config), "run"]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60, **how)  # type: ignore[call-overload,no-any-return]
+
+
+def test_it_does_not_start_without_a_ledger(tmp_path: Path) -> None:
+    config = tmp_path / "slurm-budget.toml"
+    write(config, "1h")
+    done = ended(config)
+    assert done.returncode == Exit.LEDGER_UNREACHABLE
+    assert "there is no ledger\n  mend: run `sbudget ledger init`" in done.stderr
+    (tmp_path / "ledger.db").write_text("no database at all, though as long as its header is")
+    done = ended(config)
+    assert done.returncode == Exit.LEDGER_UNREACHABLE
+    assert "is not a ledger" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_it_does_not_start_with_a_ledger_that_its_user_may_not_write(open_folder: Path) -> None:
+    config, ledger = open_folder / "slurm-budget.toml", open_folder / "ledger.db"
+    Ledger.open(f"sqlite:///{ledger}", create=True).close()
+    write(config, "1h")
+    ledger.chmod(0o644)
+    readable = ended(config, user="nobody")
+    ledger.chmod(0o600)
+    closed = ended(config, user="nobody")
+    open_folder.chmod(0o700)
+    folder = ended(config.rename(open_folder.parent / f"{open_folder.name}.toml"), user="nobody")
+    for done in (readable, closed, folder):
+        assert done.returncode == Exit.LEDGER_UNREACHABLE, done
+        assert "by this user" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that others may look into, as those of pytest are not; the config beside it too."""
+    with tempfile.TemporaryDirectory(prefix="sbudget-test-") as made:
+        Path(made).chmod(0o755)
+        yield Path(made)
+    Path(f"{made}.toml").unlink(missing_ok=True)
+
+
+def test_a_ledger_that_is_locked_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connect, "BUSY_SECONDS", 0)
+    config, file = tmp_path / "slurm-budget.toml", tmp_path / "ledger.db"
+    Ledger.open(f"sqlite:///{file}", create=True).close()
+    write(config, "1h")
+    context = Context(config=config)
+    with closing(sqlite3.connect(file, isolation_level=None)) as lock:
+        lock.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerUnreachable, match="is locked") as caught:
+            context.ledger().demand_writable()
+        assert not isinstance(caught.value, LedgerClosed)
+        Sweeper(context).begin(context.settings)
+    context.ledger().demand_writable()
+    context.close()
