@@ -127,16 +127,12 @@ def load(
     _hint_of_types(context, new)
 
 
-_SOON = 5.0
-"""Seconds that Slurm has to answer a question on which nothing depends."""
-
-
 def _hint_of_types(context: Context, tree: BudgetTree) -> None:
     """Say now what `plan` would say later; only of this cluster, and where Slurm answers."""
     if tree.cluster != context.cluster_named:
         return
     slurm = context.slurm()
-    slurm.commands.timeout = min(_SOON, slurm.commands.timeout)
+    slurm.commands.timeout = min(names.SOON, slurm.commands.timeout)
     try:
         found = not_accounted(slurm, tree)
     except SbudgetError:
@@ -177,6 +173,13 @@ def set_(
         context, old, new, seen,
         reason=reason, acting_as=acting_as, dry_run=dry_run,
     )  # fmt: skip
+    given = () if edit["remove"] else (*filter(None, [edit["user"]]), *edit["manager"])
+    for stranger in names.strangers(context, given):
+        click.echo(
+            f"warning: neither Slurm nor this machine knows a user {stranger!r}\n  mend: if that is"
+            " a slip, `sbudget budget undo` takes the change back",
+            err=True,
+        )
 
 
 @budget.command()

@@ -2,13 +2,18 @@
 
 from collections.abc import Iterable
 
+from slurm_budget import machine
 from slurm_budget.cli.context import Context
-from slurm_budget.errors import BadInput
+from slurm_budget.errors import BadInput, SbudgetError
 from slurm_budget.ledger.budgets import Changeset
+from slurm_budget.slurm import people
 from slurm_budget.state.budget import BudgetTree
 from slurm_budget.text import moments
 from slurm_budget.text.nearest import meant
 from slurm_budget.usecases import known
+
+SOON = 5.0
+"""Seconds that Slurm has to answer a question on which nothing depends."""
 
 
 def cluster(context: Context, /, typed: str | None) -> str:
@@ -39,3 +44,17 @@ def once(tree: BudgetTree, log: Iterable[Changeset], account: str) -> str:
             mend=meant(account, every, "see `sbudget budget tree`"),
         )
     return name
+
+
+def strangers(context: Context, /, names: Iterable[str]) -> list[str]:
+    """Those who are neither users of this machine nor, where slurmdbd answers soon, of Slurm."""
+    unknown = [name for name in dict.fromkeys(names) if machine.account(name) is None]
+    if not unknown:
+        return []
+    commands = context.commands
+    commands.timeout = min(SOON, commands.timeout)
+    try:
+        slurms = people.accounts_of(commands, context.cluster_named)
+    except SbudgetError:
+        return []
+    return [name for name in unknown if name not in slurms]

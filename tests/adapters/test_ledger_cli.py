@@ -165,6 +165,24 @@ def test_log_diff_undo_export(loaded: Sbudget, tmp_path: Path) -> None:
     assert "# changeset 2" in old
 
 
+def test_a_user_whom_nobody_knows_is_warned_of_and_set_all_the_same(
+    loaded: Sbudget, tmp_path: Path
+) -> None:
+    people = tmp_path / "sacctmgr"
+    people.write_text("#!/bin/sh\nprintf 'ana|\\nmara|\\n'\n")
+    people.chmod(0o755)
+    slip = loaded("budget", "set", "vision", "--user", "anna", "--gpus", "1", "-m", "x")
+    assert slip.code == 0
+    assert "warning: neither Slurm nor this machine knows a user 'anna'" in slip.err
+    slip = loaded("budget", "set", "vision", "--manager", "marra", "-n", "-m", "x")
+    assert "'marra'" in slip.err
+    for known in ("ana", "root", "mara"):
+        assert loaded("budget", "set", "language", "--manager", known, "-m", "x").err == ""
+    assert loaded("budget", "set", "vision", "--user", "anna", "--remove", "-m", "x").err == ""
+    people.write_text("#!/bin/sh\nexit 1\n")  # slurmdbd is away: nobody is called wrong
+    assert loaded("budget", "set", "language", "--manager", "marra", "-m", "x").err == ""
+
+
 @pytest.mark.parametrize(
     "argv",
     [
