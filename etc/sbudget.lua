@@ -917,9 +917,11 @@ function M.say_whole_nodes(gpus)
     return "whole nodes were asked for, so all their GPUs count: " .. M.grouped(gpus) .. "."
 end
 
--- GPU-hours of GPU-milliseconds: `2,688`, `312.5`, below one to the thousandth; never below 0.
+-- GPU-hours of GPU-milliseconds: `2,688`, `312.5`; below 10 to the hundredth, below one to the
+-- thousandth; never below 0.
 function M.gpu_hours(ms, up)
-    local parts = ms >= 3600000 and 10 or 1000
+    local decimals = ms >= 36000000 and 1 or ms >= 3600000 and 2 or 3
+    local parts = decimals == 1 and 10 or decimals == 2 and 100 or 1000
     local unit = 3600000 / parts
     local part = ms % unit
     local count = (ms - part) / unit + (up and part > 0 and 1 or 0)
@@ -927,8 +929,8 @@ function M.gpu_hours(ms, up)
     local rest = count % parts
     local whole = M.grouped((count - rest) / parts)
     if rest == 0 then return whole end
-    if parts == 10 then return string.format("%s.%d", whole, rest) end
-    return whole .. "." .. string.gsub(string.format("%03d", rest), "0+$", "")
+    local digits = string.gsub(string.format("%0" .. decimals .. "d", rest), "0+$", "")
+    return whole .. "." .. digits
 end
 
 -- A budget in GPU-hours; made once, since it is said with every job.

@@ -5,21 +5,16 @@ down and what is needed is rounded up, so that "4 left, 4 needed" is never a ref
 here stands in etc/sbudget.lua too, word for word.
 """
 
+from slurm_budget.text import gputime
 from slurm_budget.text.spoken import spoken
 
-MS_PER_GPU_HOUR = 3_600_000
 PREFIX = "sbudget: "
 LONGEST_QUOTE = 24
 
 
 def gpu_hours(ms: int, *, up: bool = False) -> str:
-    """`2,688`, `312.5`; below one GPU-hour to the thousandth: `0.125`. Less than 0 is `0`."""
-    parts = 10 if ms >= MS_PER_GPU_HOUR else 1000
-    unit = MS_PER_GPU_HOUR // parts
-    count = max(-(-ms // unit) if up else ms // unit, 0)
-    whole, rest = divmod(count, parts)
-    digits = str(rest).rjust(len(str(parts)) - 1, "0").rstrip("0")
-    return f"{whole:,}" + (f".{digits}" if digits else "")
+    """As everywhere (`2,688`, `0.125`), but less than 0 is `0`: nothing is left."""
+    return gputime.gpu_hours(max(ms, 0), up=up)
 
 
 def quoted(text: str) -> str:

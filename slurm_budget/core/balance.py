@@ -136,8 +136,8 @@ def sentences(found: Balance, now: int, clock: Clock) -> list[str]:
     if found.charged is not None:
         promised = max(facts.budget - found.charged - facts.balance, 0)
         out.append(
-            f"Charged in the window: {gpu_hours(found.charged, up=True)}; promised to jobs that run"
-            f" or wait: {gpu_hours(promised, up=True)}."
+            f"Charged in the window: {gpu_hours(found.charged)}; promised to jobs that run"
+            f" or wait: {gpu_hours(promised)}."
         )
     out += _running(found, clock)
     out += _back(found, now, clock)

@@ -21,8 +21,7 @@ A budget outside `valid_from`..`valid_until` is as if it were not there.
 from collections.abc import Mapping
 
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree, UserBudget
-
-MS_PER_GPU_HOUR = 3_600_000
+from slurm_budget.text.gputime import MS_PER_GPU_HOUR
 
 
 def _in_force(item: BudgetNode | UserBudget, now: int) -> bool:
@@ -77,8 +76,3 @@ def user_budgets(
             if ms is not None:
                 out[node.name, user.name] = ms
     return out
-
-
-def hours(ms: int) -> str:
-    """GPU-milliseconds as GPU-hours for people, without a needless fraction."""
-    return f"{ms / MS_PER_GPU_HOUR:,.1f}".removesuffix(".0")

@@ -2,9 +2,10 @@
 
 import re
 
-from slurm_budget.core.budget import account_budgets, hours, user_budgets
+from slurm_budget.core.budget import account_budgets, user_budgets
 from slurm_budget.errors import BadInput
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
+from slurm_budget.text.gputime import gpu_hours
 from slurm_budget.text.printable import printable
 from slurm_budget.text.spoken import spoken
 
@@ -184,16 +185,18 @@ def _sum_faults(tree: BudgetTree, window: int, now: int) -> list[tuple[str, BadI
         children = sum(budgets[child.name] or 0 for child in tree.children(node.name))
         if children > parent:
             what = (
-                f"the children of account {node.name} add up to {hours(children)} {per}, more than "
-                f"its own {hours(parent)}"
+                f"the children of account {node.name} add up to"
+                f" {gpu_hours(children, up=True)} {per}, more than "
+                f"its own {gpu_hours(parent)}"
             )
             mend = "lower them, raise the parent, or set overcommit: true on it"
             found.append((node.name, BadInput(what, mend=mend)))
         for user in node.users:
             if own.get((node.name, user.name), 0) > parent:
+                has = gpu_hours(own[node.name, user.name], up=True)
                 what = (
-                    f"user {user.name} has {hours(own[node.name, user.name])} {per}, more than "
-                    f"account {node.name} with its {hours(parent)}"
+                    f"user {user.name} has {has} {per}, more than "
+                    f"account {node.name} with its {gpu_hours(parent)}"
                 )
                 mend = "lower it, raise the account, or set overcommit: true on it"
                 found.append((node.name, BadInput(what, mend=mend)))

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from slurm_budget.core import fairshare
-from slurm_budget.core.budget import hours
 from slurm_budget.state.budget import BudgetNode, BudgetTree
 from slurm_budget.state.slurm import QosPolicy, SlurmState
+from slurm_budget.text.gputime import gpu_hours
 
 Settled = tuple[str, str]
 """A fairshare as text, and why."""
@@ -76,7 +76,7 @@ def shares(
             for user in others:
                 out.users[parent, user] = (
                     str(number),
-                    f"no budget of their own: an even part of the {hours(rest)} GPU-hours that"
+                    f"no budget of their own: an even part of the {gpu_hours(rest)} GPU-hours that"
                     f" {parent} leaves over, among {len(others)}",
                 )
     return out
@@ -86,9 +86,9 @@ def _why(ms: int, total: int, siblings: int, parent: str | None) -> str:
     where = f"below {parent}" if parent is not None else "at the top"
     part = 100 * ms / total if total else 0
     if siblings == 1:
-        return f"{hours(ms)} GPU-hours a window, the only budget {where}"
-    of = f"{part:.4g}% of the {hours(total)} that the {siblings} budgets {where} add up to"
-    return f"{hours(ms)} GPU-hours a window, {of}"
+        return f"{gpu_hours(ms)} GPU-hours a window, the only budget {where}"
+    of = f"{part:.4g}% of the {gpu_hours(total)} that the {siblings} budgets {where} add up to"
+    return f"{gpu_hours(ms)} GPU-hours a window, {of}"
 
 
 def _without(

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from slurm_budget.core.budget import hours
 from slurm_budget.core.changeset import Change, shown
 from slurm_budget.core.standing import Standing
 from slurm_budget.ledger.budgets import Changeset
 from slurm_budget.state.budget import ALL_GPUS, BudgetNode, BudgetTree, UserBudget
+from slurm_budget.text.gputime import gpu_hours
 
 Moment = Callable[[int | None], str]
 """How an epoch second is shown."""
@@ -48,7 +48,7 @@ def amount(item: BudgetNode | UserBudget) -> str:
 
 
 def _hours(ms: int | None) -> str:
-    return "-" if ms is None else hours(ms)
+    return "-" if ms is None else gpu_hours(ms)
 
 
 def per_cent(standing: Fraction | float | None) -> str:
@@ -106,9 +106,9 @@ def account_lines(
         ("aliases", ",".join(node.aliases)),
         ("overcommit", shown(node.overcommit)),
         ("budget", f"{_hours(one.budget)} GPU-hours per window"),
-        ("charged", f"{hours(one.charge)} GPU-hours"),
+        ("charged", f"{gpu_hours(one.charge)} GPU-hours"),
         ("balance", f"{_hours(one.balance)} GPU-hours, less what runs and waits has reserved"),
-        ("use", f"{hours(one.use)} GPU-hours, {per_cent(one.standing)} of the budget"),
+        ("use", f"{gpu_hours(one.use)} GPU-hours, {per_cent(one.standing)} of the budget"),
     ]
     no_period = node.valid_from is None and node.valid_until is None
     skip = {"valid"} if no_period else set()

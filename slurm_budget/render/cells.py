@@ -7,10 +7,11 @@ from slurm_budget.core.report_summary import Measure
 from slurm_budget.errors import BadInput
 from slurm_budget.render.table import Kind, Row, Table, Value
 from slurm_budget.text import moments
+from slurm_budget.text.gputime import gpu_hours
 
 Time = Literal["hours", "minutes", "seconds", "percent"]
 TIMES: tuple[Time, ...] = ("hours", "minutes", "seconds", "percent")
-_MS = {"hours": 3_600_000, "minutes": 60_000, "seconds": 1_000}
+_MS = {"minutes": 60_000, "seconds": 1_000}
 
 
 def time_of(text: str) -> Time:
@@ -22,13 +23,12 @@ def time_of(text: str) -> Time:
 
 
 def gpu_time(ms: int, time: Time, whole: int | None) -> str:
-    """GPU-milliseconds: hours with one decimal (two below 10), minutes and seconds whole."""
+    """GPU-milliseconds: hours as everywhere, minutes and seconds whole, per cent of `whole`."""
     if time == "percent":
         return "" if whole is None else ratio(ms / whole if whole else (inf if ms else 0.0), 2)
-    value = ms / _MS[time]
-    if time != "hours":
-        return f"{value:.0f}"
-    return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
+    if time == "hours":
+        return gpu_hours(ms, grouped=False)
+    return f"{ms / _MS[time]:.0f}"
 
 
 def ratio(value: float, decimals: int = 1) -> str:

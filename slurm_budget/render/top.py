@@ -13,11 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from slurm_budget.core.overview import Load, Team
+from slurm_budget.text.gputime import gpu_hours
 from slurm_budget.text.printable import printable
 from slurm_budget.text.spoken import spoken
 from slurm_budget.usecases.overview import Overview
 
-MS_PER_HOUR = 3_600_000
 COLUMNS = ("Account", "Budget h", "Left h", "Standing", "Running", "Waiting", "Owed")
 NOTE = "Running and Waiting: GPUs, funded + preemptible. Empty: not known."
 Clock = Callable[[int], str]
@@ -34,7 +34,7 @@ def cells(team: Team) -> tuple[str, ...]:
 
 
 def _hours(ms: int | None) -> str:
-    return "" if ms is None else f"{ms / MS_PER_HOUR:,.1f}"
+    return "" if ms is None else gpu_hours(ms)
 
 
 def _standing(team: Team) -> str:

@@ -186,14 +186,14 @@ def test_the_report_shows_each_cluster_and_all(sbudget: Sbudget, tmp_path: Path)
     assert code == 0
     assert out.splitlines() == [
         "Account|Cluster|Budget|Charged|Left|Use",
-        "vision|a|10.0|2.00||2.00",
-        "vision|b|10.0|3.00||3.00",
-        "vision|(all)|10.0|5.00|5.00|5.00",
-        "only-a|a|168.0|0.00|168.0|0.00",
-        "only-b|b|168.0|0.00|168.0|0.00",
+        "vision|a|10|2||2",
+        "vision|b|10|3||3",
+        "vision|(all)|10|5|5|5",
+        "only-a|a|168|0|168|0",
+        "only-b|b|168|0|168|0",
     ]
     assert sbudget("report", "across")[1].splitlines()[3].split() == [
-        "vision", "(all)", "10.0", "5.00", "5.00", "5.00",
+        "vision", "(all)", "10", "5", "5", "5",
     ]  # fmt: skip
     found = json.loads(sbudget("report", "across", "--json")[1])["rows"][2]
     assert (found["cluster"], found["left"]) == ("", 5 * HOUR)

@@ -10,6 +10,7 @@ import pytest
 
 from slurm_budget.cli.context import Context
 from slurm_budget.cli.main import main
+from slurm_budget.core import admission_text
 
 from .conftest import ROOT, Database, Server
 
@@ -219,6 +220,29 @@ def test_a_changeset_that_is_not_there_is_said(loaded: Sbudget, command: str) ->
     said = loaded("budget", command, "--at", "9")
     assert (said.code, said.out) == (2, "")
     assert "there is no changeset 9\n  mend: see `sbudget budget log`" in said.err
+
+
+def test_a_budget_is_the_same_figure_wherever_it_is_shown(loaded: Sbudget, tmp_path: Path) -> None:
+    """A third of 8 GPU-hours is neither 2.6 nor 2.7."""
+    (tmp_path / "budgets.yaml").write_text(
+        "cluster: main\naccounts:\n  lab:\n    gpu_hours: 8\n    accounts: {team: {share: 33}}\n"
+    )
+    loaded("budget", "load", "budgets.yaml", "-m", "small")
+    for argv in (
+        ("budget", "tree"),
+        ("budget", "show"),
+        ("budget", "show", "team"),
+        ("report", "budgets"),
+        ("report", "across"),
+        ("top", "--once"),
+    ):
+        said = loaded(*argv).out
+        assert "2.64" in said, argv
+        assert "2.6 " not in said, argv
+        assert "2.7" not in said, argv
+    assert "funded; protected for 1 h from team's budget (2.64 of 2.64 GPU-hours left)" in (
+        admission_text.funded(3600, None, "team's budget", 9_504_000, 9_504_000)
+    )
 
 
 def test_show_for_programs(loaded: Sbudget) -> None:

@@ -74,7 +74,7 @@ def test_the_plain_view() -> None:
     (vision,) = [line for line in lines if "vision" in line]
     assert vision.split() == [
         "vision",
-        *["80.0", "55.0", "50%", "16", "+", "0", "16", "+", "0", "16"],
+        *["80", "55", "50%", "16", "+", "0", "16", "+", "0", "16"],
     ]
     assert "inf" in next(line for line in lines if "robots" in line)
     assert lines[-1] == "T-20  swept: [red]evil[/red] ?[2J."
