@@ -13,8 +13,9 @@ from slurm_budget.cli.context import Context
 def balance(ctx: Context, account: str | None, as_json: bool) -> None:
     """What is left of ACCOUNT's budget, what runs on it until when, and what comes back.
 
-    Without ACCOUNT: of each of your own. Figures are the last sweep's, by which the submit hook
-    decides; whoever can read the ledger also sees what is charged and when how much comes back.
+    Without ACCOUNT: of each of your own. Figures are as of the last sweep, by which the submit hook
+    decides; whoever can read the ledger also sees what was charged then, and when how much comes
+    back. What runs and waits is the queue now.
     """
     from slurm_budget.cli import words
     from slurm_budget.core import balance as rules

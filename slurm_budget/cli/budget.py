@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from slurm_budget import budgetfile
-from slurm_budget.cli import budget_edit
+from slurm_budget.cli import budget_edit, words
 from slurm_budget.cli import budget_names as names
 from slurm_budget.cli.adopt import import_slurm
 from slurm_budget.cli.context import Context
@@ -214,6 +214,9 @@ def show(context: Context, /, account: str | None, cluster: str | None, as_json:
         users = user_standings(tree, user_budgets(tree, figures, window, context.now), sums, {})
         node = tree.nodes[name]
         _lines(text.account_lines(tree, node, accounts, users, moments.shown))
+    if not as_json:
+        swept = context.ledger().newest_sweep(tree.cluster)[0]
+        words.say_as_of(swept, context.now, context.now)
 
 
 @budget.command("tree")

@@ -59,4 +59,5 @@ def fit(
         click.echo(fit_json(found, ctx.now, unread))
         return
     words.say(found.sentences)
+    words.say([f"The budgets are as of {words.as_of(found.as_of, ctx.now)}."])
     words.say_unread(unread)

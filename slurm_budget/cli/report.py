@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from slurm_budget.cli import report_words
+from slurm_budget.cli import report_words, words
 from slurm_budget.cli.context import Context
 from slurm_budget.cli.report_across import across
 from slurm_budget.cli.report_cluster import cluster
@@ -51,15 +51,15 @@ def report() -> None:
 
 def _command(about: Report[Any], rows: Rows, help_: str, has_users: bool) -> click.Command:
     @click.command(about.name, help=help_ + "\n" + _WORDS)
-    @click.argument("words", nargs=-1, metavar="[WORDS]...")
+    @click.argument("asked", nargs=-1, metavar="[WORDS]...")
     @click.option("-P", "--parsable", is_flag=True, help="Fields separated by |.")
     @click.option("-n", "--noheader", is_flag=True, help="No header.")
     @click.option("-t", "time", default="hours", help="hours, minutes, seconds or percent.")
     @click.option("--json", "as_json", is_flag=True, help="Exact figures; docs/report-schema.json.")
     @click.option("--csv", "as_csv", is_flag=True, help="CSV.")
     @click.pass_obj
-    def command(ctx: Context, /, words: tuple[str, ...], time: str, **how: bool) -> None:
-        said, unit = report_words.parse(words), time_of(time)
+    def command(ctx: Context, /, asked: tuple[str, ...], time: str, **how: bool) -> None:
+        said, unit = report_words.parse(asked), time_of(time)
         if said.users and not has_users:
             raise BadInput(f"report {about.name} has no users", mend="leave out users=")
         query = said.query(
@@ -72,8 +72,10 @@ def _command(about: Report[Any], rows: Rows, help_: str, has_users: bool) -> cli
         capacity = None
         if unit == "percent" and about.whole is None and figures & {"gpu-time", "measure"}:
             capacity = use.need_capacity(scope, weighted=about is not columns.USAGE)
-        table = Table(about, rows(scope), fields, query.cluster, query.start, query.end, capacity)
-        _print(table, unit, tree=said.tree, **how)
+        table = Table(
+            about, rows(scope), fields, query.cluster, query.start, query.end, capacity, scope.swept
+        )
+        _print(table, unit, ctx.now, tree=said.tree, **how)
 
     return command
 
@@ -81,6 +83,7 @@ def _command(about: Report[Any], rows: Rows, help_: str, has_users: bool) -> cli
 def _print(
     table: Table[Any],
     time: Time,
+    now: int,
     *,
     tree: bool,
     parsable: bool,
@@ -102,6 +105,8 @@ def _print(
         lines = form(table, time, tree=tree, header=not noheader)
         if lines:
             click.echo(lines)
+        if form is text.plain and not noheader:
+            words.say_as_of(table.as_of, table.end, now)
         return
     from rich.console import Console
 
@@ -110,6 +115,8 @@ def _print(
         click.echo(text.title(table, time))
     made, width = text.rich(table, time, tree=tree, header=not noheader, width=console.width)
     console.print(made, width=width, crop=False)
+    if not noheader:
+        words.say_as_of(table.as_of, table.end, now)
 
 
 for _report in _REPORTS:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import click
 
 from slurm_budget.text.printable import printable
+from slurm_budget.text.spoken import spoken
 
 
 def near(at: int, now: int) -> str:
@@ -25,6 +26,19 @@ def say(sentences: Iterable[str]) -> None:
     """A line each; what a terminal would obey in the text of others is shown as `?`."""
     for sentence in sentences:
         click.echo(printable(sentence))
+
+
+def as_of(at: int, now: int) -> str:
+    """Of which moment a sweep's figures are: `the sweep at 12:00:05, 25 s ago`."""
+    return f"the sweep at {near(at, now)}, {spoken(max(now - at, 0))} ago"
+
+
+def say_as_of(swept: int | None, end: int, now: int) -> None:
+    """How new the figures of a period are, unless the last sweep has seen all of it."""
+    if swept is None:
+        click.echo("No sweep has looked yet; shown is what was imported.")
+    elif swept < end:
+        click.echo(f"As of {as_of(swept, now)}.")
 
 
 def say_unread(unread: list[str]) -> None:

@@ -116,7 +116,8 @@ def sentences(found: Balance, now: int, clock: Clock) -> list[str]:
     facts = found.facts
     if not facts.qos:
         return [f"{facts.name} has no budget: its jobs are preemptible, on idle GPUs."]
-    age = f" (as of {clock(found.as_of)})"
+    ago = spoken(max(now - found.as_of, 0))
+    age = f" (as of the sweep at {clock(found.as_of)}, {ago} ago)"
     out = [
         f"{facts.name}: {gpu_hours(facts.balance)} of {gpu_hours(facts.budget)} GPU-hours are left"
         f" for new jobs{age}."

@@ -50,13 +50,14 @@ class Shape(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Fit:
     """`nodes` on which it would start, None where it would wait; `requeues` the runs that would
-    make way."""
+    make way; `as_of` when the sweep looked by which the verdict is."""
 
     verdict: str
     why: str
     sentences: tuple[str, ...]
     nodes: tuple[str, ...] | None = None
     requeues: tuple[int, ...] = ()
+    as_of: int = 0
 
 
 def parse(text: str) -> Shape:

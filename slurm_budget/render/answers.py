@@ -39,6 +39,7 @@ def fit_json(fit: Fit, now: int, unread: Sequence[str]) -> str:
         {
             "verdict": fit.verdict,
             "why": fit.why,
+            "as_of": fit.as_of,
             "nodes": None if fit.nodes is None else list(fit.nodes),
             "requeues": list(fit.requeues),
             "sentences": list(fit.sentences),

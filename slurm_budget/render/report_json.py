@@ -33,6 +33,7 @@ def as_json(table: Table[Row]) -> str:
             "cluster": table.cluster,
             "start": table.start,
             "end": table.end,
+            "as_of": table.as_of,
             "columns": [
                 {"name": field.column.name, "unit": field.column.kind} for field in table.fields
             ],

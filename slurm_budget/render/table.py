@@ -76,7 +76,8 @@ def chosen(report: Report[Row], format_: str | None) -> list[Field[Row]]:
 @dataclass(frozen=True, slots=True)
 class Table(Generic[Row]):
     """A report with its rows and the columns that were asked for. `capacity` in GPU-milliseconds is
-    only needed where GPU-time is shown in per cent."""
+    only needed where GPU-time is shown in per cent. `as_of`: when the last sweep looked; None:
+    none has."""
 
     report: Report[Row]
     rows: Sequence[Row]
@@ -85,6 +86,7 @@ class Table(Generic[Row]):
     start: int
     end: int
     capacity: int | None = None
+    as_of: int | None = None
 
     def whole(self, row: Row) -> int | None:
         """What 100% of this row's GPU-time is."""

@@ -42,7 +42,9 @@ def balances(
     known = None
     if ledger is not None:
         known = sight.attempt(
-            "ledger", lambda: _from_ledger(ledger, facts.cluster, names, settings, now)
+            "ledger",
+            # of the same moment as what is left, or they would not add up
+            lambda: _from_ledger(ledger, facts.cluster, names, settings, facts.observed_at),
         )
     policy = sweep_policy(settings)
     found = []
@@ -78,7 +80,7 @@ def _own(slurm: "CommandSlurm", facts: Snapshot, user: str) -> list[str]:
 def _from_ledger(
     ledger: "Ledger", cluster: str, names: list[str], settings: Settings, now: int
 ) -> dict[str, tuple[int, Returns]]:
-    """(charge, what comes back) by account."""
+    """(charge, what comes back) by account, as of `now`."""
     from slurm_budget.core.back import decaying, leaving
     from slurm_budget.core.budget import account_budgets
     from slurm_budget.core.standing import standings
@@ -87,7 +89,7 @@ def _from_ledger(
     from slurm_budget.usecases.publish import charged_parts
 
     window = window_of(settings)
-    tree = ledger.budget_tree(cluster)
+    tree = ledger.budget_tree(cluster, now)
     budgets = account_budgets(tree, window.budget_seconds, now)
     found = standings(tree, budgets, sums_now(ledger, cluster, settings, now), {})
     found = charged(found, tree, ledger, settings, now)

@@ -78,6 +78,7 @@ def would_fit(
         tuple(filter(None, sentences)),
         starts.nodes if starts else None,
         tuple(run.job_id for run in starts.victims) if starts else (),
+        facts.observed_at,
     )
     return found, sight.unread
 

@@ -51,6 +51,11 @@ class Scope:
         return weights_of(self.settings)
 
     @cached_property
+    def swept(self) -> int | None:
+        """When the last sweep looked, which brings what has run; None: none has."""
+        return self.ledger.newest_sweep(self.query.cluster)[0]
+
+    @cached_property
     def _wanted(self) -> frozenset[str] | None:
         if not self.query.accounts:
             return None

@@ -107,7 +107,9 @@ def test_text_csv_and_json_say_the_same(context: Context, name: str) -> None:
     names = [column["name"] for column in document["columns"]]
     rows = list(csv.reader(io.StringIO(said(context, name, "start=now-2days", "--csv"))))
     parsed = [line.split("|") for line in said(context, name, "start=now-2days", "-P").splitlines()]
-    plain = said(context, name, "start=now-2days").splitlines()
+    *plain, as_of = said(context, name, "start=now-2days").splitlines()
+    assert as_of == "As of the sweep at 23:45:00, 15 min ago."
+    assert document["as_of"] == NOW - 900
     assert rows[0] == names
     assert rows[1:] == parsed[1:]
     assert len(document["rows"]) == len(rows) - 1 == len(plain) - 3 > 0

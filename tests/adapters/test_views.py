@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from slurm_budget.core.snapshot import encode
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
+from slurm_budget.state.jobs import Run
 from slurm_budget.state.snapshot import AccountFacts, Policy, Snapshot
 
 SBUDGET = str(Path(sys.executable).parent / "sbudget")
@@ -30,7 +32,7 @@ def env(tmp_path: Path) -> dict[str, str]:
     url = f"sqlite:///{tmp_path}/ledger.db"
     with Ledger.open(url, create=True) as ledger:
         ledger.apply_changeset(
-            "main", tree, "root", "root", "test", 0, now, admins=("root",), window=604800
+            "main", tree, "root", "root", "test", 0, now - 7200, admins=("root",), window=604800
         )
         ledger.record_sweep("main", now, "swept: \x1b[2Jhello.", 0.5)
     facts = AccountFacts("vision", None, "funded-vision", 9 * HOUR, 5 * HOUR, 6 * HOUR)
@@ -153,3 +155,22 @@ def test_why_without_slurm_is_no_answer(env: dict[str, str]) -> None:
     done = run(env, "why", "7")
     assert done.returncode == 6
     assert done.stdout == ""
+
+
+def test_what_balance_says_is_charged_is_of_the_moment_of_what_is_left(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    """9 of budget, 1 charged by then and 5 left: 3 are promised, whatever was charged since."""
+    then = int(time.time()) - 1800
+    job = Run(
+        "main", 1, then - 3600, None, then - 3600, "ana", "vision", "funded-vision", "gpu",
+        "RUNNING", {"h100": 1}, 1, 0, "funded", 28800,
+    )  # fmt: skip
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        ledger.record_runs([job], source="test", now=then + 1800)
+    facts = AccountFacts("vision", None, "funded-vision", 9 * HOUR, 5 * HOUR, 0)
+    snapshot = Snapshot("main", then, then, Policy(), {"vision": facts})
+    (tmp_path / "snapshot").write_text(encode(snapshot))
+    said = run(env, "balance", "vision").stdout
+    assert re.search(r"left for new jobs \(as of the sweep at [0-9:]+, 30 min( . s)? ago\)", said)
+    assert "Charged in the window: 1; promised to jobs that run or wait: 3." in said

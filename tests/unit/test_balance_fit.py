@@ -24,7 +24,10 @@ def test_balance_says_what_is_left_and_what_runs_until_when() -> None:
         run(5, 60, account="top", qos="funded-top"),
     ]  # fmt: skip
     words = told("vision", "ana", facts(), queue, charged=60 * HOUR, returns=((3600, 2 * HOUR),))
-    assert "vision: 100 of 200 GPU-hours are left for new jobs (as of T-10)." in words
+    assert (
+        "vision: 100 of 200 GPU-hours are left for new jobs (as of the sweep at T-10, 10 s ago)."
+        in words
+    )
     assert "Charged in the window: 60; promised to jobs that run or wait: 40." in words
     assert "Protected now: 8 GPUs.\n  job 1 of ana: 8 GPUs until T+3000" in words
     assert "at no charge, run 8 GPUs" in words
