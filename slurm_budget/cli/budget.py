@@ -216,7 +216,7 @@ def show(context: Context, /, account: str | None, cluster: str | None, as_json:
         _lines(text.account_lines(tree, node, accounts, users, moments.shown))
     if not as_json:
         swept = context.ledger().newest_sweep(tree.cluster)[0]
-        words.say_as_of(swept, context.now, context.now)
+        click.echo(words.as_of_sweep(swept, context.now))
 
 
 @budget.command("tree")

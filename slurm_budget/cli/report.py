@@ -1,19 +1,18 @@
 """`sbudget report`: one command for each report, all with the same options."""
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
-from slurm_budget.cli import report_words, words
+from slurm_budget.cli import report_forms, report_words, words
 from slurm_budget.cli.context import Context
 from slurm_budget.cli.report_across import across
 from slurm_budget.cli.report_cluster import cluster
 from slurm_budget.cli.report_html import html
 from slurm_budget.errors import BadInput
 from slurm_budget.render import reports as columns
-from slurm_budget.render.cells import Time, time_of
+from slurm_budget.render.cells import time_of
 from slurm_budget.render.table import Report, Table, chosen
 from slurm_budget.usecases import known
 from slurm_budget.usecases import report as use
@@ -52,14 +51,13 @@ def report() -> None:
 def _command(about: Report[Any], rows: Rows, help_: str, has_users: bool) -> click.Command:
     @click.command(about.name, help=help_ + "\n" + _WORDS)
     @click.argument("asked", nargs=-1, metavar="[WORDS]...")
-    @click.option("-P", "--parsable", is_flag=True, help="Fields separated by |.")
-    @click.option("-n", "--noheader", is_flag=True, help="No header.")
-    @click.option("-t", "time", default="hours", help="hours, minutes, seconds or percent.")
-    @click.option("--json", "as_json", is_flag=True, help="Exact figures; docs/report-schema.json.")
-    @click.option("--csv", "as_csv", is_flag=True, help="CSV.")
+    @report_forms.options
     @click.pass_obj
-    def command(ctx: Context, /, asked: tuple[str, ...], time: str, **how: bool) -> None:
+    def command(
+        ctx: Context, /, asked: tuple[str, ...], time: str, as_json: bool, **how: bool
+    ) -> None:
         said, unit = report_words.parse(asked), time_of(time)
+        report_forms.one_form(how["parsable"], as_json, how["as_csv"])
         if said.users and not has_users:
             raise BadInput(f"report {about.name} has no users", mend="leave out users=")
         query = said.query(
@@ -75,48 +73,15 @@ def _command(about: Report[Any], rows: Rows, help_: str, has_users: bool) -> cli
         table = Table(
             about, rows(scope), fields, query.cluster, query.start, query.end, capacity, scope.swept
         )
-        _print(table, unit, ctx.now, tree=said.tree, **how)
+        if as_json:
+            from slurm_budget.render.report_json import as_json as document
+
+            click.echo(document(table))
+            return
+        last = words.as_of_sweep(scope.swept, ctx.now, query.end)
+        report_forms.show(table, unit, tree=said.tree, last=last, **how)
 
     return command
-
-
-def _print(
-    table: Table[Any],
-    time: Time,
-    now: int,
-    *,
-    tree: bool,
-    parsable: bool,
-    noheader: bool,
-    as_json: bool,
-    as_csv: bool,
-) -> None:
-    if parsable + as_json + as_csv > 1:
-        raise BadInput("-P, --json and --csv are three forms", mend="choose one")
-    if as_json:
-        from slurm_budget.render.report_json import as_json as document
-
-        click.echo(document(table))
-        return
-    from slurm_budget.render import report_text as text
-
-    if parsable or as_csv or not sys.stdout.isatty():
-        form = text.parsable if parsable else text.as_csv if as_csv else text.plain
-        lines = form(table, time, tree=tree, header=not noheader)
-        if lines:
-            click.echo(lines)
-        if form is text.plain and not noheader:
-            words.say_as_of(table.as_of, table.end, now)
-        return
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    if not noheader:
-        click.echo(text.title(table, time))
-    made, width = text.rich(table, time, tree=tree, header=not noheader, width=console.width)
-    console.print(made, width=width, crop=False)
-    if not noheader:
-        words.say_as_of(table.as_of, table.end, now)
 
 
 for _report in _REPORTS:

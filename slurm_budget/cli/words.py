@@ -33,12 +33,11 @@ def as_of(at: int, now: int) -> str:
     return f"the sweep at {near(at, now)}, {spoken(max(now - at, 0))} ago"
 
 
-def say_as_of(swept: int | None, end: int, now: int) -> None:
-    """How new the figures of a period are, unless the last sweep has seen all of it."""
+def as_of_sweep(swept: int | None, now: int, end: int | None = None) -> str:
+    """How new figures are, of a period or of now; empty where the last sweep saw its whole."""
     if swept is None:
-        click.echo("No sweep has looked yet; shown is what was imported.")
-    elif swept < end:
-        click.echo(f"As of {as_of(swept, now)}.")
+        return "No sweep has looked yet; shown is what was imported."
+    return f"As of {as_of(swept, now)}." if end is None or swept < end else ""
 
 
 def say_unread(unread: list[str]) -> None:

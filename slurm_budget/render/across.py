@@ -1,36 +1,41 @@
-"""`report across` as columns for people, as `|`-separated text for scripts, and as JSON."""
+"""`report across` as a table, and as JSON of its own version."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
 from slurm_budget.core.across import Row
-from slurm_budget.render.budgets import columns
-from slurm_budget.render.cells import gpu_time
+from slurm_budget.render.table import Column, Report, Table, chosen
 
-COLUMNS = ("Account", "Cluster", "Budget", "Charged", "Left", "Use")
 ALL = "(all)"
 
+ACROSS: Report[Row] = Report(
+    "across",
+    "Budgets",
+    (
+        Column("account", "Account", "text", lambda r: r.account, "with all accounts below it"),
+        Column("cluster", "Cluster", "text", lambda r: r.cluster or ALL, f"`{ALL}`: all together"),
+        Column("budget", "Budget", "gpu-time", lambda r: r.budget, "what it is owed per window"),
+        Column(
+            "charge", "Charged", "gpu-time", lambda r: r.charge,
+            "the protected part of its funded runs in the window",
+        ),
+        Column(
+            "left", "Left", "gpu-time", lambda r: r.left,
+            "budget less charge; of a budget that is one for all, in the row of all",
+        ),
+        Column(
+            "use", "Use", "gpu-time", lambda r: r.use,
+            "funded runs, whole, and a tenth of the preemptible ones",
+        ),
+    ),
+    whole=lambda r: r.budget,
+)  # fmt: skip
 
-def hours(ms: int | None) -> str:
-    """Empty where there is no budget."""
-    return "" if ms is None else gpu_time(ms, "hours", None)
 
-
-def cells(row: Row) -> tuple[str, ...]:
-    figures = (row.budget, row.charge, row.left, row.use)
-    return (row.account, row.cluster or ALL, *map(hours, figures))
-
-
-def text(rows: Sequence[Row], *, header: bool) -> list[str]:
-    """Lines in columns, GPU-hours."""
-    lines = columns([COLUMNS, *map(cells, rows)], right=range(2, 6))
-    return lines if header else lines[1:]
-
-
-def parsable(rows: Sequence[Row], *, header: bool) -> list[str]:
-    """`|` between the fields, as `sreport -P`."""
-    return ["|".join(line) for line in ([COLUMNS] if header else []) + list(map(cells, rows))]
+def table(rows: Sequence[Row], clusters: str, start: int, end: int) -> Table[Row]:
+    """The rows of the window [start, end); `clusters` are those that the title names."""
+    return Table(ACROSS, rows, chosen(ACROSS, None), clusters, start, end)
 
 
 def as_json(rows: Sequence[Row], now: int) -> str:

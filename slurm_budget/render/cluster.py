@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 
 from slurm_budget.core.cluster import Holder, Repair, Totals
+from slurm_budget.render.report_text import csv_of
 from slurm_budget.text.printable import printable
 from slurm_budget.text.spoken import spoken
 
@@ -20,14 +21,27 @@ REPAIRS = (
 )
 
 
-def parsable(totals: Totals, repairs: Sequence[Repair], clock: Clock, *, header: bool) -> str:
-    """`|` between the fields, as `sreport -P`: the totals, an empty line, a line for each run on a
-    draining node (one with empty fields for a node without any)."""
-    lines = ["|".join(TOTALS)] if header else []
-    lines += ["|".join(str(figure) for figure in asdict(totals).values()), ""]
-    lines += ["|".join(REPAIRS)] if header else []
-    lines += ["|".join(_plain(cell) for cell in row) for row in _rows(repairs, clock)]
-    return "\n".join(lines)
+Lines = list[Sequence[str]]
+
+
+def for_scripts(totals: Totals, repairs: Sequence[Repair], clock: Clock, *, header: bool) -> Lines:
+    """Cells for scripts: the totals, an empty line, a line for each run on a draining node (one
+    with empty fields for a node without any)."""
+    out: Lines = [TOTALS] if header else []
+    out += [[str(figure) for figure in asdict(totals).values()], []]
+    out += [REPAIRS] if header else []
+    return out + list(_rows(repairs, clock))
+
+
+def parsable(cells: Lines) -> str:
+    """`|` between the fields, as `sreport -P`."""
+    return "\n".join("|".join(map(_plain, line)) for line in cells)
+
+
+def as_csv(cells: Lines) -> str:
+    """CSV; the two tables are an empty line apart, the names of columns as in other reports."""
+    heads = (TOTALS, REPAIRS)
+    return csv_of([cell.lower() for cell in line] if line in heads else line for line in cells)
 
 
 def _rows(repairs: Sequence[Repair], clock: Clock) -> Iterator[tuple[str, ...]]:
@@ -48,11 +62,19 @@ def _plain(cell: str) -> str:
     return printable(cell.replace("|", "/").replace("\n", " "))
 
 
-def text(cluster: str, totals: Totals, repairs: Sequence[Repair], clock: Clock, now: int) -> str:
+def text(
+    cluster: str,
+    totals: Totals,
+    repairs: Sequence[Repair],
+    clock: Clock,
+    now: int,
+    *,
+    header: bool = True,
+) -> str:
     """A few lines and one for each host under repair, with its runs below."""
     it = totals
     lines = [
-        f"Cluster {cluster} now",
+        *([f"Cluster {cluster}, {clock(now)}"] if header else []),
         f"  nodes  {it.nodes}: {it.usable} usable, {it.draining} draining, {it.drained} drained, "
         f"{it.down} down",
         f"  GPUs   {it.gpus}: {it.usable_gpus} usable; {it.funded} run funded, "

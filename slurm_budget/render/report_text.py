@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from collections.abc import Iterable, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table as RichTable
@@ -76,11 +77,15 @@ def as_csv(table: Table[Row], time: Time, *, tree: bool, header: bool) -> str:
     A text that a spreadsheet would take for a formula gets a `'` before it; a figure
     below zero is none.
     """
+    names = [[field.column.name for field in table.fields]] if header else []
+    return csv_of([*names, *texts(table, time, tree=tree)])
+
+
+def csv_of(lines: Iterable[Sequence[str]]) -> str:
+    """Lines of cells as CSV, as above."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    if header:
-        writer.writerow(field.column.name for field in table.fields)
-    for line in texts(table, time, tree=tree):
+    for line in lines:
         writer.writerow(map(_harmless, line))
     return out.getvalue().removesuffix("\n")
 

@@ -1,6 +1,7 @@
 """Two clusters in one ledger: each with budgets of its own, and one budget for both."""
 
 import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -182,6 +183,7 @@ def test_the_report_shows_each_cluster_and_all(sbudget: Sbudget, tmp_path: Path)
         now = int(time.time())
         run = replace(RUN, start=now - 7200, end=now - 3600)
         ledger.record_runs([run, replace(run, cluster="b", gpus={"h100": 3})], source="t", now=now)
+        ledger.record_sweep("a", now, "swept", 0.1)
     code, out, _ = sbudget("report", "across", "-P")
     assert code == 0
     assert out.splitlines() == [
@@ -192,9 +194,19 @@ def test_the_report_shows_each_cluster_and_all(sbudget: Sbudget, tmp_path: Path)
         "only-a|a|168|0|168|0",
         "only-b|b|168|0|168|0",
     ]
-    assert sbudget("report", "across")[1].splitlines()[3].split() == [
-        "vision", "(all)", "10", "5", "5", "5",
-    ]  # fmt: skip
+    title, *lines, a, b = sbudget("report", "across")[1].splitlines()
+    assert re.fullmatch(r"Budgets of a, b, [0-9T:-]+ - [0-9T:-]+, GPU-hours", title)
+    assert lines[4].split() == ["vision", "(all)", "10", "5", "5", "5"]
+    assert (a[:12], b) == (
+        "a: As of the",
+        "b: No sweep has looked yet; shown is what was imported.",
+    )
+    bare = sbudget("report", "across", "-n", "-t", "minutes")[1].splitlines()
+    assert bare[2].split() == ["vision", "(all)", "600", "300", "300", "300"]
+    share = sbudget("report", "across", "--csv", "-t", "percent")[1].splitlines()
+    assert share[0] == "account,cluster,budget,charge,left,use"
+    assert share[3] == "vision,(all),100.00%,50.00%,50.00%,50.00%"
+    assert "choose one" in sbudget("report", "across", "--csv", "--json")[2]
     found = json.loads(sbudget("report", "across", "--json")[1])["rows"][2]
     assert (found["cluster"], found["left"]) == ("", 5 * HOUR)
     for cluster in ("a", "b"):

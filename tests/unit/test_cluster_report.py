@@ -1,5 +1,7 @@
 """`report cluster`: GPUs now, and what keeps a draining host from its repair."""
 
+import csv
+import io
 import json
 from dataclasses import replace
 
@@ -108,6 +110,8 @@ def test_the_report_as_text_and_for_scripts() -> None:
     found, totals = rows(*jobs), cluster.totals(NODES, jobs)
     clock = lambda at: "-" if at is None else f"@{at}"  # noqa: E731
     text = render.text("main", totals, found, clock, NOW)
+    assert text.startswith("Cluster main, @100000\n")
+    assert "Cluster" not in render.text("main", totals, found, clock, NOW, header=False)
     assert "nodes  4: 1 usable, 1 draining, 1 drained, 1 down" in text
     assert "n2 IDLE+DRAIN since -: disk | full\n  nothing runs on it: it can be repaired" in text
     assert (
@@ -115,12 +119,18 @@ def test_the_report_as_text_and_for_scripts() -> None:
         "waits for vision's protection; the next sweep will leave it" in text
     )
     assert "job 2 of ana (vision, funded) holds GPUs; protection: past it" in text
-    lines = render.parsable(totals, found, clock, header=True).splitlines()
+    cells = render.for_scripts(totals, found, clock, header=True)
+    lines = render.parsable(cells).splitlines()
     assert lines[1] == "4|1|1|1|1|32|8|8|0|3"
     assert {line.count("|") for line in lines[3:]} == {12}, "free text shifts no column"
     assert "n1|MIXED+DRAIN|@99000|root|fan|2|ana|vision|funded|?|" in "\n".join(lines)
-    bare = render.parsable(totals, found, clock, header=False)
-    assert "NextSweep" not in bare
+    bare = render.for_scripts(totals, found, clock, header=False)
+    assert "NextSweep" not in render.parsable(bare)
+    for made, plain in ((cells, lines[0].lower()), (bare, lines[1])):
+        first, *rest = csv.reader(io.StringIO(render.as_csv(made)))
+        assert first == plain.split("|")
+        assert "disk | full" in [line[4] for line in rest if line], "free text stays as it is"
+    assert render.as_csv(made).count("\n\n") == 1, "an empty line between the two tables"
     told = json.loads(render.as_json("main", totals, found, NOW))
     assert told["totals"]["idle"] == 3
     assert told["repairs"][1]["holders"][0]["until"] == 103_000
