@@ -30,10 +30,8 @@ def cluster(
     if as_json:
         click.echo(render.as_json(found.cluster, found.totals, found.repairs, found.now))
     elif parsable or as_csv:
-        form = render.parsable if parsable else render.as_csv
-        click.echo(
-            form(render.for_scripts(found.totals, found.repairs, shown, header=not noheader))
-        )
+        cells = render.for_scripts(found.totals, found.repairs, shown, header=not noheader)
+        click.echo(render.parsable(cells) if parsable else render.as_csv(cells))
     else:
         click.echo(
             render.text(

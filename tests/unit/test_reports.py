@@ -15,6 +15,7 @@ from slurm_budget.core.report_delivered import cut, looked
 from slurm_budget.core.report_waits import percentile, wait_rows
 from slurm_budget.errors import BadInput
 from slurm_budget.render import cells, report_text
+from slurm_budget.render.across import ACROSS
 from slurm_budget.render.reports import ALL, BUDGETS, REQUEUES
 from slurm_budget.render.table import Column, Report, Table, chosen
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
@@ -180,7 +181,7 @@ def test_the_words_of_sreport() -> None:
 def test_the_docs_name_every_column_with_its_header_and_meaning() -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "reports.md").read_text()
     sections = {part.split("\n", 1)[0]: part for part in text.split("\n## ")[1:]}
-    for about in ALL:
+    for about in (*ALL, ACROSS):
         lines = [line for line in sections[about.name].splitlines() if line.startswith("| ")]
         for column in about.columns:
             more = "" if column.shown else " (by `format=`)"
