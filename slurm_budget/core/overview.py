@@ -3,7 +3,7 @@
 Whatever is None could not be read; it is never a zero.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 
@@ -64,8 +64,11 @@ def loads(
     names: Mapping[str, str],
     policy: SweepPolicy,
     now: int,
+    owing: Collection[int] | None = None,
 ) -> dict[str, Load]:
-    """By account, without what is below it; `names` maps accounts and aliases to accounts."""
+    """By account, without what is below it; `names` maps accounts and aliases to accounts. `owing`
+    are the jobs that a sweep would find owed; None: not known, then all that wait for GPUs and have
+    patience behind them."""
     out = {name: Load() for name in names.values()}
     queue = list(jobs)
     for job in queue:
@@ -83,6 +86,8 @@ def loads(
         setattr(load, kind + "_jobs", getattr(load, kind + "_jobs") + count)
         setattr(load, kind + "_gpus", getattr(load, kind + "_gpus") + gpus)
     for demand in owed.owed(queue, nodes, {}, policy, now).demands:
+        if owing is not None and demand.job_id not in owing:
+            continue
         out[names.get(demand.account, OTHER)].owed_gpus += demand.total
     return out
 

@@ -19,7 +19,9 @@ from slurm_budget.text.spoken import spoken
 from slurm_budget.usecases.overview import Overview
 
 COLUMNS = ("Account", "Budget h", "Left h", "Standing", "Running", "Waiting", "Owed")
-NOTE = "Running and Waiting: GPUs, funded + preemptible. Empty: not known."
+NOTE = (
+    "GPUs: Running and Waiting funded + preemptible, Owed of jobs that are owed. Empty: not known."
+)
 Clock = Callable[[int], str]
 
 

@@ -15,13 +15,14 @@ from slurm_budget.usecases.observe import World
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a sweep means to do, before anything is done."""
+    """What a sweep means to do, before anything is done. `owed`: ids of the jobs that are owed
+    GPUs, whether anybody makes way for them or not."""
 
     verdicts: Verdicts
     choices: list[Choice]
     requeues: list[Requeue]
     left: list[Leave]
-    demands: int
+    owed: frozenset[int]
     notes: list[Leave] = field(default_factory=list)
 
     def outlook(self, paused: str) -> Outlook:
@@ -64,11 +65,13 @@ def decide(world: World, ledger: Ledger, policy: SweepPolicy) -> Decision:
     choices = [answer for answer in answers if isinstance(answer, Choice)]
     requeues = _requeues(world, choices, runs, handled, policy)
     left += asked.left + [answer for answer in answers if isinstance(answer, Leave)]
+    owing = {a.job_id for a in answers if isinstance(a, Leave) or a.victims}
+    owing |= {job.id for job in jobs if job.pending and job.id in served}
     earlier = [swept.at for swept in ledger.last_sweeps(2, world.cluster)]
     said = notes.not_started(
         world.jobs, served, {intent.for_job for intent in going}, earlier, policy, world.now
     ) + notes.stale_preemptions(world.jobs, policy, world.now)
-    return Decision(found, choices, requeues, left, len(asked.demands), said)
+    return Decision(found, choices, requeues, left, frozenset(owing), said)
 
 
 def _requeues(

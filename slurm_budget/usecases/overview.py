@@ -60,7 +60,9 @@ def overview_of(
     loads = gpus = None
     if sight.jobs is not None and sight.nodes is not None:
         names = {name: name for name in parents} | aliases
-        loads = overview.loads(sight.jobs, sight.nodes, names, sweep_policy(settings), now)
+        owing = sight.decision.owed if sight.decision is not None else None
+        policy = sweep_policy(settings)
+        loads = overview.loads(sight.jobs, sight.nodes, names, policy, now, owing)
         gpus = overview.gpus(sight.jobs, sight.nodes)
     return Overview(
         cluster=cluster,

@@ -35,8 +35,7 @@ class Swept:
         """One sentence: what there is, what was done, why not more."""
         running = sum(job.running for job in self.world.jobs)
         pending = sum(job.tasks for job in self.world.jobs if job.pending)
-        choices = {choice.job_id for choice in self.decision.choices if choice.victims}
-        owing = len(choices | self.acted.serving)
+        owing = len(self.decision.owed | self.acted.serving)
         parts = [f"{running} running, {pending} waiting, {owing or 'nobody'} owed"]
         if self.retagged:
             parts.append(f"retagged {_ids([retag.job.id for retag in self.retagged])}")
@@ -68,6 +67,8 @@ class Swept:
             parts.append(self.idle)
         if len(parts) == 1 and not owing:
             parts.append("nothing to do")
+        elif len(parts) == 1 and not self.decision.requeues:
+            parts.append("nobody makes way yet")
         return ("would sweep: " if self.dry_run else "swept: ") + "; ".join(parts) + "."
 
 

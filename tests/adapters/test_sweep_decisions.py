@@ -18,10 +18,11 @@ from slurm_budget.slurm import sacct, squeue
 from slurm_budget.slurm.port import CommandSlurm
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
 from slurm_budget.usecases.fence import Fence
+from slurm_budget.usecases.overview import overview_of
 from slurm_budget.usecases.sweep import sweep
 from slurm_budget.usecases.swept import Swept
 
-from .fake_slurm import FakeSlurm
+from .fake_slurm import NODE, FakeSlurm
 
 TABLE = Path(__file__).resolve().parents[1] / "data" / "sweep_decisions.md"
 ELSEWHERE = {"P08"}
@@ -150,6 +151,21 @@ def test_on_this_stage_the_run_makes_way(stage: Stage) -> None:
     out = stage.sweep()
     assert stage.slurm.deeds() == [REQUEUE]
     assert "requeued job 7 (8 GPUs)" in out.sentence()
+
+
+def test_the_sentence_and_top_call_the_same_jobs_owed(stage: Stage) -> None:
+    out = stage.sweep(requeue="never")
+    assert out.sentence() == "swept: 1 running, 1 waiting, 1 owed; nobody makes way yet."
+    settings = Settings.model_validate({"sweep": {"margin": 0.01, "requeue": "never"}})
+    port = CommandSlurm(stage.slurm.commands())
+    shown = overview_of(port, lambda: stage.ledger, settings, lambda: "main", NOW)
+    assert {team.account: team.load and team.load.owed_gpus for team in shown.teams} == {
+        "vision": 0,
+        "language": 8,
+    }
+    stage.slurm.says("jobs", row(7, "vision", "PENDING") + row(9, "language", "PENDING"))
+    stage.slurm.says("nodes", NODE.replace("AllocTRES=gres/gpu=8", "AllocTRES="))
+    assert "1 owed; nobody makes way yet" in stage.sweep(NOW + 10).sentence(), "8 GPUs for two"
 
 
 def ended_by_the_time(stage: Stage) -> None:
@@ -372,7 +388,8 @@ def test_an_owed_job_that_does_not_start_is_said_once_and_cools_down(stage: Stag
     why = {leave.job_id: leave.reason for leave in later.decision.left}
     assert why[9] == "GPUs were freed for it 90 s ago; it has not started yet (Resources)"
     stage.show(row(7, "vision", "RUNNING", StartTime=str(NOW + 100), admin_comment=""))
-    assert stage.sweep(NOW + 200).decision.demands == 0, "it cools down"
+    (cools,) = [one for one in stage.sweep(NOW + 200).decision.left if one.job_id == 9]
+    assert cools.reason.startswith("GPUs were freed for it 170 s ago")
     assert stage.sweep(NOW + 930).decision.demands == 1
 
 

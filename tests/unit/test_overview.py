@@ -55,6 +55,8 @@ def test_loads_count_gpus_and_jobs_by_account_and_class() -> None:
     assert vision.owed_gpus == 16
     assert (robots.preemptible_gpus, robots.waiting_preemptible_gpus) == (8, 8)
     assert robots.owed_gpus == 0, "a held job is not demand"
+    fits = overview.loads(QUEUE, NODES, NAMES, POLICY, NOW, owing={99})
+    assert fits["vision"].owed_gpus == 0, "what a sweep does not call owed is not"
     assert other.preemptible_gpus == 2
 
 

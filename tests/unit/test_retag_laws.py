@@ -125,7 +125,7 @@ class Port:
 
 def move(port: Port, found: Verdicts, policy: SweepPolicy = POLICY) -> Swept:
     world: Any = SimpleNamespace(jobs=[], bad_rows=0, lost=[])
-    out = Swept(world, Decision(found, [], [], [], 0), cast(Any, SimpleNamespace()))
+    out = Swept(world, Decision(found, [], [], [], frozenset()), cast(Any, SimpleNamespace()))
     with suppress(SlurmUnreachable):
         move_classes(cast(Any, port), out, policy)
     return out
