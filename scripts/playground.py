@@ -7,6 +7,7 @@ time, and stops early with what was seen.
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = Path(sys.executable).parent / "sbudget"
 JOB = ROOT / "docs" / "examples" / "checkpoint.sh"
 
 
@@ -122,6 +124,12 @@ class Playground:
 
     # -- commands --------------------------------------------------------------------------------
 
+    def command(self, *argv: str) -> str:
+        """`sbudget ARGV` for this cluster, as a line that works in any shell and any folder."""
+        sudo = ["sudo"] if os.environ.get("SUDO_USER") else []
+        where = [f"SLURM_CONF={self.conf}", f"SBUDGET_CONFIG={self.config}"]
+        return shlex.join([*sudo, "env", *where, str(PROGRAM), *argv])
+
     def env(self) -> dict[str, str]:
         return {
             "PATH": os.environ["PATH"],
@@ -147,8 +155,7 @@ class Playground:
 
     def sbudget(self, *args: str, code: int | None = 0, env: dict[str, str] | None = None) -> Done:
         """Our own program, as a program; an exit code other than `code` raises (None: any)."""
-        program = Path(sys.executable).parent / "sbudget"
-        done = self._run([str(program), *args], env=env)
+        done = self._run([str(PROGRAM), *args], env=env)
         if code is not None and done.code != code:
             raise Failed(f"expected exit {code}:\n{done}")
         return done

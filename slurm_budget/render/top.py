@@ -19,9 +19,7 @@ from slurm_budget.text.spoken import spoken
 from slurm_budget.usecases.overview import Overview
 
 COLUMNS = ("Account", "Budget h", "Left h", "Standing", "Running", "Waiting", "Owed")
-NOTE = (
-    "GPUs: Running and Waiting funded + preemptible, Owed of jobs that are owed. Empty: not known."
-)
+NOTE = "Running, Waiting: GPUs, funded + preemptible. Owed: GPUs of owed jobs. Empty: not known."
 Clock = Callable[[int], str]
 
 
