@@ -3,7 +3,8 @@
 A field that sync would write differs from the budgets either because these changed, or because
 somebody wrote it. slurmdbd's transaction log has the last write of the field and its time; if what
 it wrote is what the budgets of *that* time wanted, it was a sync, and the budgets have changed
-since. If not, it was a hand.
+since. If not, it was a hand; or, of a QOS, whose fields come from the settings too, a sync under
+other settings than today's, of which there is no history.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,9 +28,12 @@ class Drift:
 
     def __str__(self) -> str:
         at = datetime.fromtimestamp(self.by.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        known = self.change.kind != "qos"
+        who = "by hand" if known else "by hand, or by a sync under other settings"
+        they = "the budgets" if known else "the budgets under today's settings"
         return (
-            f"{self.change.title}: {self.field.name} {self.field.old or 'unset'} was set by"
-            f" {self.by.actor} on {at}, not by the budgets (they say {self.field.new or 'unset'})"
+            f"{who}: {self.change.title}: {self.field.name} {self.field.old or 'unset'} was set by"
+            f" {self.by.actor} on {at}, not by {they} (they say {self.field.new or 'unset'})"
         )
 
 

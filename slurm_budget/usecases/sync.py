@@ -107,7 +107,8 @@ def with_drift(
     now: int,
     tree_at: Callable[[int], BudgetTree],
 ) -> Prepared:
-    """The same plan with a note for each field that somebody changed by hand, and who.
+    """The same plan with a note for each field that somebody changed by hand, as far as can be
+    told, and who.
 
     `tree_at(time)` gives the budgets of an epoch second. Asks Slurm only if something would be
     modified; raises SlurmUnreachable where the log cannot be read.
@@ -130,7 +131,7 @@ def with_drift(
 
     log = slurm.transactions(plan.cluster, now - DRIFT_DAYS * 86400)
     found = drift.find(plan, log, wanted_at)
-    notes = tuple(f"by hand: {one}" for one in found) + plan.notes
+    notes = tuple(map(str, found)) + plan.notes
     return replace(prepared, plan=replace(plan, notes=notes))
 
 

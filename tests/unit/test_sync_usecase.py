@@ -174,6 +174,26 @@ def test_a_stale_plan_says_who() -> None:
     assert not sync.with_drift(port, prepared, SETTINGS, 100, lambda at: other).plan.notes[1:]
 
 
+def test_other_settings_are_not_called_a_hand() -> None:
+    """A sync under yesterday's settings looks as a hand would: there is no history of settings."""
+    port = Port()
+    run(port)
+    port.log = [
+        Transaction(
+            60, "Add QOS", "root",
+            frozenset({("qos", "", "preemptible", "")}), frozenset({"gracetime"}),
+        )
+    ]  # fmt: skip
+    today = SETTINGS.model_copy(
+        update={"qos": SETTINGS.qos.model_copy(update={"grace_time": SETTINGS.qos.grace_time + 60})}
+    )
+    prepared = sync.prepare(port, LAB, today, 100)
+    (note,) = [n for n in sync.with_drift(port, prepared, today, 100, lambda at: LAB).plan.notes
+               if "gracetime" in n]  # fmt: skip
+    assert note.startswith("by hand, or by a sync under other settings: QOS preemptible: gracetime")
+    assert "not by the budgets under today's settings" in note
+
+
 def test_the_log_is_not_read_when_nothing_is_modified() -> None:
     port = Port()
     sync.with_drift(port, sync.prepare(port, LAB, SETTINGS, 0), SETTINGS, 0, lambda at: LAB)
