@@ -166,7 +166,7 @@ def set_(
     sbudget budget set vision --user ana --share 25 -m "her thesis"
     sbudget budget set robots --parent lab --gpu-hours 500 --manager mara -m "new team"
     """
-    name = cluster or context.cluster
+    name = names.cluster(context, cluster)
     old, seen = context.ledger().budgets(name, changeset=base)
     new = budget_edit.edited(old, account, budget_edit.Edit(**edit), context.now)
     _apply(

@@ -46,7 +46,7 @@ def page(found: Page, now: int) -> str:
         el(
             "header",
             el("h1", "GPU budgets of ", el("bdi", cluster)),
-            el("p", f"{period}. GPU-time in GPU-hours."),
+            el("p", f"{period}. GPU-time in GPU-hours.{say.as_of(found.as_of, found.end)}"),
         ),
         el("main", _summary(found), _use(found), _accounts(found), _waits(found),
            _requeues(found), id="main"),

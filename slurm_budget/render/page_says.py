@@ -26,6 +26,13 @@ def moment(at: int) -> str:
     return moments.shown(at)[:16].replace("T", " ")
 
 
+def as_of(swept: int | None, end: int) -> str:
+    """That the figures end before the period does; empty where they do not."""
+    if swept is None or swept >= end:
+        return ""
+    return f" As of the sweep of {moment(swept)}."
+
+
 def tiles(measures: Iterable[Measure]) -> list[Tile]:
     """The summary's figures that a manager asks for first."""
     found = {measure.name: measure for measure in measures}

@@ -20,7 +20,8 @@ from slurm_budget.usecases.report import Scope
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """[start, end) of a cluster. `unknown` says why `delivered` and `measures` are empty."""
+    """[start, end) of a cluster. `unknown` says why `delivered` and `measures` are empty; `as_of`
+    is when the last sweep looked (None: none has)."""
 
     cluster: str
     start: int
@@ -32,6 +33,7 @@ class Page:
     waits: Sequence[WaitRow]
     requeues: Sequence[RequeueRow]
     unknown: str = ""
+    as_of: int | None = None
 
 
 def page(scope: Scope) -> Page:
@@ -54,6 +56,7 @@ def page(scope: Scope) -> Page:
         waited,
         stopped,
         unknown,
+        scope.swept,
     )
 
 

@@ -194,6 +194,7 @@ def test_a_user_whom_nobody_knows_is_warned_of_and_set_all_the_same(
         ["diff", "0"],
         ["export"],
         ["undo", "1", "-m", "x"],
+        ["set", "lab", "--parent", "root", "-m", "x"],
     ],
 )
 def test_a_cluster_that_is_not_there_is_said(loaded: Sbudget, argv: list[str]) -> None:

@@ -112,6 +112,11 @@ def test_use_over_time_adds_up_to_the_other_reports(context: Context) -> None:
     assert [p["There was"] for p in pieces].count("") == 3, "three hours in which nobody looked"
 
 
+def test_it_says_as_of_which_sweep_it_is_unless_that_saw_all(context: Context) -> None:
+    assert "As of the sweep of 2026-11-07 23:45." in said(context, "html", "-o", "-")
+    assert "As of" not in said(context, "html", "-o", "-", "end=2026-11-07")
+
+
 def test_before_any_sweep_it_shows_what_ran(context: Context) -> None:
     text = said(context, "html", "-o", "-", "start=2026-11-01", "end=2026-11-02")
     assert "no sweep has looked in this period" in text
