@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import event, text
 
 from slurm_budget.core.window import Window
-from slurm_budget.errors import Exit, LedgerUnreachable
+from slurm_budget.errors import Exit, LedgerClosed, LedgerUnreachable
 from slurm_budget.ledger import connect
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.state.jobs import Run
@@ -183,6 +183,7 @@ def test_no_password_in_any_message(mariadb: Server, tmp_path: Path) -> None:
     wrong.chmod(0o600)
     with pytest.raises(LedgerUnreachable, match="user or the password is wrong") as caught:
         Ledger.open(database.url, password_file=wrong)
+    assert isinstance(caught.value, LedgerClosed), "no waiting mends it"
     real = (mariadb.folder / "password").read_text().strip()
     assert "geheim" not in str(caught.value)
     wrong.chmod(0o640)
@@ -192,6 +193,7 @@ def test_no_password_in_any_message(mariadb: Server, tmp_path: Path) -> None:
     with pytest.raises(LedgerUnreachable, match="lost or refused") as caught:
         Ledger.open(nowhere, password_file=mariadb.folder / "password")
     assert real not in str(caught.value)
+    assert not isinstance(caught.value, LedgerClosed), "the server may come back"
     with pytest.raises(LedgerUnreachable) as caught:
         Ledger.open(database.url + "x", password_file=mariadb.folder / "password")
     assert real not in str(caught.value)
