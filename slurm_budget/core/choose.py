@@ -168,12 +168,12 @@ class _Sweep:
     def grounds(self, demand: Demand) -> list[Ground]:
         """Where the job could run: one ground for each partition and island."""
         need = Need.of(demand)
-        key = (demand.partitions, frozenset(demand.features), need)
+        key = (demand.partitions, frozenset(demand.features), demand.excluded, need)
         if key not in self._grounds:
             grounds: dict[tuple[int, ...], Ground] = {}
             for place in sorted(self._among):
                 if place[0] in demand.partitions:
-                    among = [n for n in self._among[place] if self._has_features(n, demand)]
+                    among = [n for n in self._among[place] if self._may_have(n, demand)]
                     ground = Ground(self.space, among, need, place[0])
                     grounds.setdefault(tuple(ground.members), ground)
             self._grounds[key] = list(grounds.values())
@@ -213,9 +213,11 @@ class _Sweep:
             tuple(sorted(space.nodes[n].name for n in found.nodes)),
         )
 
-    def _has_features(self, n: int, demand: Demand) -> bool:
-        has = self.space.nodes[n].features
-        return not demand.features or any(wanted <= has for wanted in demand.features)
+    def _may_have(self, n: int, demand: Demand) -> bool:
+        node = self.space.nodes[n]
+        if node.name in demand.excluded:
+            return False
+        return not demand.features or any(wanted <= node.features for wanted in demand.features)
 
     def _yielding(self, demand: Demand) -> bytes:
         """For each run whether it may go for this job."""

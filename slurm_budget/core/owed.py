@@ -102,6 +102,7 @@ def _demand(job: Job, largest: int) -> Demand:
         features=_features(job.features) or (),
         most_nodes=None if per_node is not None else job.max_nodes,
         step=_step(job) if per_node is None else 1,
+        excluded=frozenset(job.excluded),
     )
 
 

@@ -16,7 +16,7 @@ def _text(value: object) -> str:
 
 
 def rows(jobs: Iterable[Any]) -> Iterator[dict[str, str]]:
-    """The fields of squeue.FIELDS for each `pyslurm.Job` that lives."""
+    """The fields of squeue.FIELDS, and ExcNodes, for each `pyslurm.Job` that lives."""
     users: dict[int, str] = {}
     for job in jobs:
         if job.state in squeue.LIVE:
@@ -59,6 +59,7 @@ def _row(job: Any, user: str) -> dict[str, str]:
         "tres-per-task": _resources(job.tres_per_task),
         "TimeUsed": _clock(job.run_time),
         "ReqNodes": _text(job.required_nodes),
+        "ExcNodes": _text(job.excluded_nodes),
         "admin_comment": _text(job.admin_comment),
     }
 

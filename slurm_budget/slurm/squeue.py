@@ -1,4 +1,4 @@
-"""Jobs that slurmctld knows now, by one `squeue`, however many there are.
+"""Jobs that slurmctld knows now, by few commands, however many there are.
 
 Fields are separated by a control character that no shell types, and the last one is AdminComment,
 which only administrators write; job names and comments are user text and are not asked for. A
@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
 
+from slurm_budget.core import live
 from slurm_budget.errors import BadInput, SlurmUnreachable
 from slurm_budget.slurm import versions
 from slurm_budget.slurm.command import Commands, checked
@@ -137,6 +138,7 @@ def job(row: Mapping[str, str]) -> Job:
         expected=moment(row["StartTime"]) if state == "PENDING" else None,
         used=_seconds(row["TimeUsed"]) if state != "PENDING" else None,
         names_nodes=bool(_text(row["ReqNodes"])),
+        excluded=nodes(row.get("ExcNodes", "")),
     )
 
 
@@ -157,23 +159,37 @@ def _most_nodes(row: Mapping[str, str]) -> int | None:
     return most if most > 1 and asked and int(asked[1]) >= reckoned else None
 
 
+EXCLUDED = ("squeue", "-a", "-h", "-t", "PENDING", "-o", "%A %x")
+"""Raw id and ExcNodes of what waits, a line each."""
+
 LIVE = frozenset({"PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "STOPPED",
                   "SIGNALING", "STAGE_OUT", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED",
-                  "SPECIAL_EXIT", "RESIZING"})  # fmt: skip
+                  "RESV_DEL_HOLD", "SPECIAL_EXIT", "RESIZING", "EXPEDITING"})  # fmt: skip
 
 
 def jobs(
     commands: Commands, version: versions.Version = versions.UNKNOWN, *, shares: bool = True
 ) -> list[Job]:
-    """All jobs that live, with the GPUs they hold on each node. At most two commands: see
-    `with_shares`."""
+    """All jobs that live, with the GPUs they hold on each node and the nodes that they exclude. At
+    most three commands: see `with_excluded` and `with_shares`."""
     names = fields(version)
     found = [
         job(row)
         for row in records(checked(commands.run(*argv(names))), names)
         if row["State"].strip().upper() in LIVE
     ]
-    return with_shares(commands, found) if shares else found
+    return with_shares(commands, with_excluded(commands, found)) if shares else found
+
+
+def with_excluded(commands: Commands, found: list[Job]) -> list[Job]:
+    """The same with `--exclude`, which `squeue -O` does not tell, by one command where a job waits
+    that GPUs may be freed for."""
+    if not any(item.pending and live.class_of(item) == "funded" for item in found):
+        return found
+    reply = checked(commands.run(*EXCLUDED))
+    told = (line.split(maxsplit=1) for line in reply.splitlines())
+    excluded = {int(pair[0]): nodes(pair[1]) for pair in told if len(pair) == 2}
+    return [replace(item, excluded=excluded.get(item.id, ())) for item in found]
 
 
 def with_shares(commands: Commands, found: list[Job]) -> list[Job]:

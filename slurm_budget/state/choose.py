@@ -54,7 +54,7 @@ class Demand:
     `--gpus-per-task=2` wants; `total` is one too.
 
     `features`: a node must have all of at least one of these sets (`a&b|c` is {a, b}, {c}); empty:
-    any node will do.
+    any node will do. On `excluded` nodes it never starts.
     """
 
     job_id: int
@@ -70,6 +70,7 @@ class Demand:
     features: tuple[frozenset[str], ...] = ()
     most_nodes: int | None = None
     step: int = 1
+    excluded: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

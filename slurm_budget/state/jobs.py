@@ -57,6 +57,8 @@ class Job:
     """Seconds that a run has run, without those in which it was suspended."""
     suspended: int = 0
     names_nodes: bool = False
+    excluded: tuple[str, ...] = ()
+    """Nodes on which it must not run (`--exclude`)."""
     expected: int | None = None
     """When Slurm expects a pending job to start, as far as it has planned."""
 

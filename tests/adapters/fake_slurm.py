@@ -7,7 +7,11 @@ from pathlib import Path
 from slurm_budget.slurm.command import Commands
 
 SCRIPTS = {
-    "squeue": "cat jobs",
+    "squeue": """\
+case "$*" in
+    *"%A %x") cat excluded;;
+    *) cat jobs;;
+esac""",
     "sacct": "cat runs",
     "sacctmgr": """\
 case "$*" in
@@ -35,8 +39,8 @@ QOS = "preemptible|0|00:01:00||00:20:00|requeue||0.1||\n"
 
 @dataclass
 class FakeSlurm:
-    """`folder` holds the scripts, and what they answer: config, nodes, partitions, jobs, runs,
-    assoc, qos, refusal (what a requeue is refused with)."""
+    """`folder` holds the scripts, and what they answer: config, nodes, partitions, jobs,
+    excluded, runs, assoc, qos, refusal (what a requeue is refused with)."""
 
     folder: Path
 
@@ -45,6 +49,7 @@ class FakeSlurm:
             self.script(name, body)
         self.says("config", CONFIG)
         self.says("nodes", NODE)
+        self.says("excluded", "")
         self.says("assoc", "root|\nvision|root\nlanguage|root\n")
         self.says("qos", QOS)
         self.says("partitions", "PartitionName=gpu QoS=N/A DefaultTime=NONE\n")

@@ -30,6 +30,7 @@ PENDING = {
     "preempt_time": NONE, "requeue_count": 0, "dependencies": NONE, "constraints": ["a&b"],
     "resource_sharing": "NO", "max_nodes": 2, "gres_per_node": {"gres/gpu:h100": 4},
     "tres_per_task": NONE, "run_time": 0, "required_nodes": NONE,
+    "excluded_nodes": NONE,
     "admin_comment": "JS1:x", "allocated_tres": NONE,
 }  # fmt: skip
 
@@ -149,6 +150,8 @@ def test_a_job_is_what_squeue_would_tell_of_it(site: Path) -> None:
     assert (job.gpus, job.per_node, job.num_nodes, job.max_nodes) == ({"h100": 8}, 4, 2, 2)
     assert (job.features, job.exclusive, job.requeue, job.batch) == ("a&b", True, True, True)
     assert (job.start, job.dependency, job.admin_comment) == (None, "", "JS1:x")
+    (choosy,) = read(opened(site), pending(excluded_nodes="n[1-2]"))
+    assert (job.excluded, choosy.excluded) == ((), ("n1", "n2"))
 
 
 @pytest.mark.parametrize(

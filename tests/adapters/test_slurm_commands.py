@@ -146,6 +146,38 @@ def test_shares_are_asked_for_once_and_only_where_they_may_be_uneven() -> None:
     assert by_node.asked == ["squeue"]
 
 
+def test_excluded_nodes_are_asked_for_once_and_only_where_somebody_may_be_owed() -> None:
+    owed = [*ARRAY[:5], "funded-vision", *ARRAY[6:]]
+    answers = {
+        squeue.argv(): text(RUNNING, owed),
+        squeue.EXCLUDED: "4 n[1-2,7]\n5 (null)\n",
+    }
+    slurm = Recorded(answers)
+    run, array = squeue.jobs(slurm)
+    assert (run.excluded, array.excluded) == ((), ("n1", "n2", "n7"))
+    assert slurm.asked == ["squeue", "squeue"]
+    nobody = Recorded({squeue.argv(): text(RUNNING, ARRAY)})
+    assert [job.excluded for job in squeue.jobs(nobody)] == [(), ()]
+    assert nobody.asked == ["squeue"]
+
+
+SLURMS_STATES = frozenset(
+    "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PENDING PREEMPTED"
+    " RUNNING SUSPENDED TIMEOUT COMPLETING CONFIGURING EXPEDITING REQUEUED REQUEUE_FED"
+    " REQUEUE_HOLD RESIZING RESV_DEL_HOLD REVOKED SIGNALING SPECIAL_EXIT STAGE_OUT STOPPED".split()
+)
+"""Job states and flags of Slurm's job_state_codes page, but for those that squeue never prints."""
+OVER = frozenset(
+    "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED TIMEOUT"
+    " REVOKED".split()
+)
+"""A revoked job runs on another cluster of its federation."""
+
+
+def test_every_state_of_slurm_is_that_of_a_job_that_lives_or_has_ended() -> None:
+    assert squeue.LIVE == SLURMS_STATES - OVER
+
+
 @pytest.mark.parametrize(
     ("alloc_nodes", "reckoned", "most", "max_nodes"),
     [

@@ -54,8 +54,10 @@ def test_gpus_asked_for_in_all_are_known_by_node_as_slurm_packs_them(site: Playg
     site.wait("it runs", lambda: site.state(uneven) == "RUNNING")
     fixed, _ = site.sbatch(ANA, "-N2", "--gpus=10", "--hold", "1")
     loose, _ = site.sbatch(ANA, "--gpus=12", "--hold", "1")
+    choosy, _ = site.sbatch(ANA, "--exclude=n[2-3]", "--gpus=8", "--qos=funded", "--hold", "1")
     jobs = {job.id: job for job in slurm.jobs()}
     assert sorted(jobs[uneven].gpus_on.values()) == [2, 8]
     assert sum(jobs[uneven].gpus_on.values()) == jobs[uneven].gpu_total == 10
     assert (jobs[fixed].max_nodes, jobs[fixed].num_nodes) == (2, 2)
     assert jobs[loose].max_nodes is None
+    assert (jobs[choosy].excluded, jobs[loose].excluded) == (("n2", "n3"), ())

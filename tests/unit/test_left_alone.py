@@ -6,8 +6,9 @@ import pytest
 from test_sweep_rules import NODES, POLICY, WAITING, job, running
 
 from slurm_budget.core import live, owed
+from slurm_budget.core.choose import choose
 from slurm_budget.core.repairs import repairs
-from slurm_budget.state.choose import Leave
+from slurm_budget.state.choose import Choice, Leave
 from slurm_budget.state.jobs import Job
 
 
@@ -28,6 +29,30 @@ def asked(*jobs: Job) -> tuple[int, list[str]]:
 def test_nobody_makes_way_for_what_we_cannot_place(given: dict[str, object], why: str) -> None:
     assert asked(WAITING) == (1, [])
     assert asked(replace(WAITING, **given)) == (0, [why])  # type: ignore[arg-type]
+
+
+def test_nobody_makes_way_on_a_node_that_the_owed_job_excludes() -> None:
+    runs = [running(1, 0), running(2, 0, nodes=("n2",), gpus_on={"n2": 8})]
+    found, _ = owed.candidates(runs, {}, POLICY, 9000)
+
+    def answer(*excluded: str) -> Choice | Leave:
+        demands = owed.owed([replace(WAITING, excluded=excluded)], NODES, {}, POLICY, 9000).demands
+        space = owed.space(NODES, runs, [], POLICY, 9000)
+        return choose(demands, space, found, lambda run, job: True, max_gpus=64)[0]
+
+    for excluded, victim in (("n1", 2), ("n2", 1)):
+        chosen = answer(excluded)
+        assert isinstance(chosen, Choice)
+        assert [run.job_id for run in chosen.victims] == [victim]
+    assert isinstance(answer("n1", "n2"), Leave)
+
+
+def test_what_is_free_on_an_excluded_node_is_not_free_for_the_job() -> None:
+    (demand,) = owed.owed([replace(WAITING, excluded=("n1",))], NODES, {}, POLICY, 9000).demands
+    busy = running(2, 0, nodes=("n2",), gpus_on={"n2": 8})
+    space = owed.space(NODES, [busy], [], POLICY, 9000)
+    (left,) = choose([demand], space, [], lambda run, job: True, max_gpus=64)
+    assert isinstance(left, Leave)
 
 
 def test_of_an_array_with_a_limit_those_that_run_count() -> None:
