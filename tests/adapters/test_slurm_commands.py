@@ -162,14 +162,48 @@ def test_excluded_nodes_are_asked_for_once_and_only_where_somebody_may_be_owed()
 
 
 SLURMS_STATES = frozenset(
-    "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PENDING PREEMPTED"
-    " RUNNING SUSPENDED TIMEOUT COMPLETING CONFIGURING EXPEDITING REQUEUED REQUEUE_FED"
-    " REQUEUE_HOLD RESIZING RESV_DEL_HOLD REVOKED SIGNALING SPECIAL_EXIT STAGE_OUT STOPPED".split()
+    [
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "DEADLINE",
+        "FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PENDING",
+        "PREEMPTED",
+        "RUNNING",
+        "SUSPENDED",
+        "TIMEOUT",
+        "COMPLETING",
+        "CONFIGURING",
+        "EXPEDITING",
+        "REQUEUED",
+        "REQUEUE_FED",
+        "REQUEUE_HOLD",
+        "RESIZING",
+        "RESV_DEL_HOLD",
+        "REVOKED",
+        "SIGNALING",
+        "SPECIAL_EXIT",
+        "STAGE_OUT",
+        "STOPPED",
+    ]
 )
 """Job states and flags of Slurm's job_state_codes page, but for those that squeue never prints."""
 OVER = frozenset(
-    "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED TIMEOUT"
-    " REVOKED".split()
+    [
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "DEADLINE",
+        "FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PREEMPTED",
+        "TIMEOUT",
+        "REVOKED",
+    ]
 )
 """A revoked job runs on another cluster of its federation."""
 
