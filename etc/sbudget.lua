@@ -253,7 +253,7 @@ function M.place(job, out)
     local request, policy = job.request, job.policy
     if request.one_node_possible then
         local per_node = M.node_gpus(request, policy)
-        if M.total(job.gpus) <= per_node then
+        if M.total(job.gpus) <= per_node and not M.wants_several(request, policy) then
             out.min_nodes, out.max_nodes = 1, 1
             return
         end
@@ -261,6 +261,15 @@ function M.place(job, out)
     if policy.topology and request.multi_node and not M.count(job.desc.req_switch) then
         out.req_switch, out.wait4switch = 1, SWITCH_WAIT
     end
+end
+
+-- Whether a partition of the request starts no job on one node (MinNodes).
+function M.wants_several(request, policy)
+    if policy.several_nodes == "" then return false end
+    for name in string.gmatch(request.partition, "[^,]+") do
+        if string.find("," .. policy.several_nodes .. ",", "," .. name .. ",", 1, true) then return true end
+    end
+    return false
 end
 
 ----------------------------------------------------------------- the job and the budgets
@@ -1036,6 +1045,7 @@ function M.plain_policy()
         on_exhausted = "preemptible", messages = true, max_age = 900, fast_lane_gpu_time = 7200,
         weights = {}, node_gpus = 0, topology = false, preemptible_qos = "preemptible",
         partition_gpus = {}, has_partitions = false, job_requeue = true, operators = {},
+        several_nodes = "",
     }
 end
 
@@ -1069,7 +1079,7 @@ function M.set_policy(policy, kind, name, value)
         if M.CLASSES[value] then policy[name] = value end
     elseif name == "on_exhausted" then
         if value == "wait" or value == "reject" then policy[name] = value end
-    elseif name == "preemptible_qos" then
+    elseif name == "preemptible_qos" or name == "several_nodes" then
         policy[name] = value
     elseif type(policy[name]) == "boolean" then
         policy[name] = M.whole(value) ~= 0

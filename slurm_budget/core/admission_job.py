@@ -141,7 +141,9 @@ class Job:
     def _placement(self) -> dict[str, str | int]:
         """Near each other where Slurm would not see to it; what the user chose stays."""
         per_node = min(node_gpus(self.request, self.policy), default=0)
-        if self.request.one_node_possible and sum(self.gpus.values()) <= per_node:
+        several = any(name in self.policy.several_nodes for name in self.request.partitions)
+        fits = sum(self.gpus.values()) <= per_node
+        if self.request.one_node_possible and fits and not several:
             return {"min_nodes": 1, "max_nodes": 1}
         if self.policy.topology and self.request.multi_node and not self.request.switch_given:
             return {"req_switch": 1, "wait4switch": SWITCH_WAIT}

@@ -29,6 +29,6 @@ def exempt(job: Job, policy: SweepPolicy, preemption: Preemption = NOT_OBSERVED)
     """Seconds after which Slurm may preempt a run; the setting where its QOS was not observed."""
     if job.qos not in preemption.qos:
         return policy.exempt
-    partition = job.partitions[0] if job.partitions else ""
-    above = preemption.qos.get(preemption.partition_qos.get(partition, ""))
+    partition = preemption.partitions.get(job.partitions[0]) if job.partitions else None
+    above = preemption.qos.get(partition.qos) if partition else None
     return effective(preemption.qos[job.qos], above, preemption.exempt)

@@ -173,6 +173,8 @@ def _policy_lines(policy: Policy) -> Iterator[str]:
     yield _line("P", "preemptible_qos", policy.preemptible_qos)
     yield _line("P", "job_requeue", int(policy.job_requeue))
     yield _line("P", "operators", ",".join(map(str, policy.operators)))
+    if policy.several_nodes:
+        yield _line("P", "several_nodes", ",".join(policy.several_nodes))
     for kind, weight in sorted(policy.weights.items()):
         yield _line("W", kind, weight)
     for partition, gpus in sorted(policy.partition_gpus.items()):
@@ -213,6 +215,7 @@ def _policy(body: str) -> Policy:
         partition_gpus=partitions,
         job_requeue=number("job_requeue") != 0,
         operators=tuple(_int(uid) for uid in said.get("operators", "").split(",") if uid),
+        several_nodes=tuple(filter(None, said.get("several_nodes", "").split(","))),
     )
 
 

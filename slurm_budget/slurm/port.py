@@ -5,11 +5,20 @@ import re
 from collections.abc import Mapping
 
 from slurm_budget.errors import SlurmUnreachable
-from slurm_budget.slurm import actions, history, nodes, preemption, squeue, topology, versions
+from slurm_budget.slurm import (
+    actions,
+    history,
+    nodes,
+    partitions,
+    preemption,
+    squeue,
+    topology,
+    versions,
+)
 from slurm_budget.slurm.command import Commands, checked
 from slurm_budget.state.answers import Past
 from slurm_budget.state.jobs import Deed, Job, Node, Place
-from slurm_budget.state.slurm import Preemption
+from slurm_budget.state.slurm import Partition, Preemption
 
 _MAY_CHANGE_ANY_JOB = ("operator", "administrator")
 _CONFIG = re.compile(r"^(\S+)\s*=\s?(.*)$", re.MULTILINE)
@@ -92,7 +101,7 @@ class CommandSlurm:
 
     def billing_weights(self) -> dict[str, str]:
         """TRESBillingWeights by partition; empty text where it has none."""
-        text = preemption.partitions(self.commands)
+        text = partitions.text(self.commands)
         out = {}
         for line in text.splitlines():
             name = re.match(r"PartitionName=(\S+)", line)
@@ -101,9 +110,13 @@ class CommandSlurm:
                 out[name[1]] = weights[1] if weights else ""
         return out
 
+    def partitions(self) -> dict[str, Partition]:
+        """What each partition asks of a job."""
+        return partitions.parse(partitions.text(self.commands))
+
     def default_partition(self) -> str:
         """The partition of jobs that name none; empty where there is none."""
-        text = checked(self.commands.run("scontrol", "-o", "-a", "show", "partition"))
+        text = partitions.text(self.commands)
         for line in text.splitlines():
             name = re.match(r"PartitionName=(\S+)", line)
             if name and re.search(r"\bDefault=YES\b", line):

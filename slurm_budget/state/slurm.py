@@ -56,12 +56,28 @@ class Qos:
 
 
 @dataclass(frozen=True, slots=True)
+class Partition:
+    """What a partition asks of a job: so many nodes, and a QOS that it allows (`allow_qos` None:
+    any) and does not deny. `qos` is its own, empty where it has none. QOS in lower case."""
+
+    qos: str = ""
+    min_nodes: int = 0
+    allow_qos: frozenset[str] | None = None
+    deny_qos: frozenset[str] = frozenset()
+
+    def allows(self, qos: str) -> bool:
+        if self.allow_qos is not None:
+            return qos.lower() in self.allow_qos
+        return qos.lower() not in self.deny_qos
+
+
+@dataclass(frozen=True, slots=True)
 class Preemption:
-    """What says when Slurm may preempt a run: QOS by name, the QOS of each partition that has one,
+    """What says when Slurm may preempt a run, and where it lets one in: QOS and partitions by name,
     and the PreemptExemptTime of slurm.conf in seconds (None: unset)."""
 
     qos: Mapping[str, Qos] = field(default_factory=dict)
-    partition_qos: Mapping[str, str] = field(default_factory=dict)
+    partitions: Mapping[str, Partition] = field(default_factory=dict)
     exempt: int | None = None
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from slurm_budget.settings import Settings
 from slurm_budget.state.jobs import Node
+from slurm_budget.state.slurm import Partition
 from slurm_budget.state.snapshot import Policy
 from slurm_budget.state.sweep import SweepPolicy
 from slurm_budget.usecases.accounting import weights_of
@@ -38,7 +39,11 @@ def has_topology(config: Mapping[str, str]) -> bool:
 
 
 def hook_policy(
-    settings: Settings, nodes: Iterable[Node], config: Mapping[str, str], operators: Iterable[int]
+    settings: Settings,
+    nodes: Iterable[Node],
+    config: Mapping[str, str],
+    operators: Iterable[int],
+    partitions: Mapping[str, Partition],
 ) -> Policy:
     """What the submit hook decides by; what it must know of the cluster comes along."""
     by_partition: dict[str, int] = {}
@@ -63,4 +68,5 @@ def hook_policy(
         partition_gpus=by_partition,
         job_requeue=config.get("JobRequeue", "1").strip() != "0",
         operators=tuple(operators),
+        several_nodes=tuple(sorted(name for name, one in partitions.items() if one.min_nodes > 1)),
     )

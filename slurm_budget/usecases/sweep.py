@@ -91,7 +91,8 @@ def _introduce(out: Swept, settings: Settings) -> None:
 def _publish(out: Swept, ledger: Ledger, settings: Settings, paused: str) -> None:
     """The deeds are done by now: that the file could not be written must not hide them."""
     world, found = out.world, out.decision.verdicts
-    hook = hook_policy(settings, world.nodes, world.config, world.operators)
+    partitions = world.preemption.partitions
+    hook = hook_policy(settings, world.nodes, world.config, world.operators, partitions)
     back = returns(world, found, ledger, settings)
     try:
         publish(settings, snapshot(world, found, back, hook, world.now))

@@ -161,51 +161,15 @@ def test_excluded_nodes_are_asked_for_once_and_only_where_somebody_may_be_owed()
     assert nobody.asked == ["squeue"]
 
 
-SLURMS_STATES = frozenset(
-    [
-        "BOOT_FAIL",
-        "CANCELLED",
-        "COMPLETED",
-        "DEADLINE",
-        "FAILED",
-        "NODE_FAIL",
-        "OUT_OF_MEMORY",
-        "PENDING",
-        "PREEMPTED",
-        "RUNNING",
-        "SUSPENDED",
-        "TIMEOUT",
-        "COMPLETING",
-        "CONFIGURING",
-        "EXPEDITING",
-        "REQUEUED",
-        "REQUEUE_FED",
-        "REQUEUE_HOLD",
-        "RESIZING",
-        "RESV_DEL_HOLD",
-        "REVOKED",
-        "SIGNALING",
-        "SPECIAL_EXIT",
-        "STAGE_OUT",
-        "STOPPED",
-    ]
-)
-"""Job states and flags of Slurm's job_state_codes page, but for those that squeue never prints."""
-OVER = frozenset(
-    [
-        "BOOT_FAIL",
-        "CANCELLED",
-        "COMPLETED",
-        "DEADLINE",
-        "FAILED",
-        "NODE_FAIL",
-        "OUT_OF_MEMORY",
-        "PREEMPTED",
-        "TIMEOUT",
-        "REVOKED",
-    ]
-)
-"""A revoked job runs on another cluster of its federation."""
+OVER = frozenset({"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL",
+                  "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"})  # fmt: skip
+"""A job that was revoked runs on another cluster of its federation."""
+SLURMS_STATES = OVER | {
+    *("PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "EXPEDITING", "REQUEUED"),
+    *("REQUEUE_FED", "REQUEUE_HOLD", "RESIZING", "RESV_DEL_HOLD", "SIGNALING", "SPECIAL_EXIT"),
+    *("STAGE_OUT", "STOPPED"),
+}
+"""All of Slurm's page on job states, but for the flags that squeue never prints."""
 
 
 def test_every_state_of_slurm_is_that_of_a_job_that_lives_or_has_ended() -> None:

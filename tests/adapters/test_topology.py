@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from slurm_budget.core.exempt import effective as in_force
 from slurm_budget.core.exempt import exempt
-from slurm_budget.slurm import preemption, squeue, topology
+from slurm_budget.slurm import partitions, preemption, squeue, topology
 from slurm_budget.slurm.command import Commands, Reply
 from slurm_budget.state.jobs import Place
-from slurm_budget.state.slurm import Preemption, Qos
+from slurm_budget.state.slurm import Partition, Preemption, Qos
 from slurm_budget.state.sweep import SweepPolicy
 
 TREE = """\
@@ -117,21 +117,26 @@ def test_whose_exempt_time_rules(
     flags = frozenset({"OverPartQOS"} if over else ())
     qos = Qos("preemptible", preempt_exempt_time=job, flags=flags)
     above = Qos("part", preempt_exempt_time=partition)
-    seen = Preemption({"preemptible": qos, "part": above}, {"gpu": "part"}, everywhere)
+    seen = Preemption({"preemptible": qos, "part": above}, {"gpu": Partition("part")}, everywhere)
     policy = SweepPolicy(exempt=1200)
     row = dict.fromkeys(squeue.FIELDS, "") | {"JobID": "1", "Partition": "gpu"}
     run = squeue.job(row | {"QOS": "preemptible"})
     assert exempt(run, policy, seen) == effective
     assert exempt(replace(run, qos="unheard-of"), policy, seen) == 1200
-    bare = exempt(run, policy, replace(seen, partition_qos={}))
+    bare = exempt(run, policy, replace(seen, partitions={}))
     assert bare == in_force(qos, None, everywhere)
 
 
-def test_the_qos_of_partitions_and_an_unset_exempt_time() -> None:
+def test_what_partitions_ask_and_an_unset_exempt_time() -> None:
     text = (
         "PartitionName=gpu AllowQos=ALL Default=YES QoS=N/A DefaultTime=NONE\n"
-        "PartitionName=big AllowQos=a,b Default=NO QoS=part DefaultTime=NONE\n"
+        "PartitionName=big AllowQos=a,B Default=NO QoS=part DefaultTime=NONE MinNodes=2\n"
+        "PartitionName=old DenyAccounts=x DenyQos=a QoS=N/A MinNodes=0\n"
     )
-    assert preemption.partition_qos(text) == {"big": "part"}
+    found = partitions.parse(text)
+    assert {name: one.qos for name, one in found.items()} == {"gpu": "", "big": "part", "old": ""}
+    assert {name for name, one in found.items() if one.min_nodes > 1} == {"big"}
+    allowed = {name: [one.allows(qos) for qos in ("a", "b", "c")] for name, one in found.items()}
+    assert allowed == {"gpu": [True] * 3, "big": [True, True, False], "old": [False, True, True]}
     times = [preemption.everywhere({"PreemptExemptTime": t}) for t in ("NONE", "-1", "1-00:00:00")]
     assert times == [None, None, 86400]

@@ -221,6 +221,7 @@ POLICIES = st.fixed_dictionaries(
         "job_requeue": st.booleans(),
         "node_gpus": st.sampled_from([0, 4]),
         "partition_gpus": st.sampled_from([{}, {"gpu": 8, "small": 2}]),
+        "several_nodes": st.sampled_from([("gpu",), ("big", "small")]),
         "weights": st.sampled_from([{}, {"h100": 1500, "h200": 0, "": 700}]),
     },
 )

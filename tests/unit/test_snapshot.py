@@ -47,6 +47,7 @@ def snapshots(draw):
         partition_gpus=draw(st.dictionaries(NAMES, st.integers(0, 16), max_size=3)),
         job_requeue=draw(st.booleans()),
         operators=tuple(draw(st.lists(st.integers(0, 2**32 - 1), max_size=3))),
+        several_nodes=tuple(draw(st.lists(st.sampled_from(["gang", "big"]), unique=True))),
     )
     aliases = draw(st.dictionaries(NAMES, NAMES, max_size=3))
     moments = draw(st.integers(0, 2**33)), draw(st.integers(0, 2**33))

@@ -16,7 +16,7 @@ from slurm_budget.core.standing import Standing
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
 from slurm_budget.state.choose import Choice
 from slurm_budget.state.jobs import Job, Node, Place
-from slurm_budget.state.slurm import Preemption, Qos
+from slurm_budget.state.slurm import Partition, Preemption, Qos
 from slurm_budget.state.sweep import SweepPolicy
 
 HOUR = 3_600_000
@@ -267,7 +267,7 @@ def test_the_exempt_time_that_slurm_has_in_force_counts_and_not_the_setting() ->
     seen = Preemption({"preemptible": job_qos, "part": at_once}, {}, 3600)
     found = owed.space(NODES, [idle_fill], [], POLICY, 2000, seen)
     assert found["n1"].free == {"h100": 0}, "the setting says 1200 s, the QOS 7200"
-    by_partition = replace(seen, partition_qos={"gpu": "part"})
+    by_partition = replace(seen, partitions={"gpu": Partition("part")})
     found = owed.space(NODES, [idle_fill], [], POLICY, 1, by_partition)
     assert found["n1"].free == {"h100": 8}, "the QOS of the partition overrides that of the job"
 
