@@ -9,6 +9,7 @@ from slurm_budget.core.doctor import Finding, rule
 from slurm_budget.core.weights import counted_type
 from slurm_budget.state.budget import ALL_GPUS, BudgetTree
 from slurm_budget.state.jobs import Node
+from slurm_budget.state.slurm import Partition
 
 SKEW = 5
 """Seconds between two clocks from which a sidecar acts on nothing (usecases/fence)."""
@@ -181,6 +182,23 @@ def qos(wanted: Collection[str], there: Collection[str]) -> Finding:
     missing = set(wanted) - set(there)
     what = f"not in Slurm: {some(missing)}" if missing else f"all {len(wanted)} of the budgets"
     return rule("qos", not missing, what, "run `sbudget sync`")
+
+
+def partition_qos(
+    partitions: Mapping[str, Partition], with_gpus: Collection[str], wanted: Collection[str]
+) -> list[Finding]:
+    """AllowQos and DenyQos of partitions with GPUs against our QOS, the preemptible one too."""
+    out = []
+    for name in sorted(set(partitions) & set(with_gpus)):
+        shut = {qos for qos in wanted if not partitions[name].allows(qos)}
+        if shut:
+            says = "AllowQos" if partitions[name].allow_qos is not None else "DenyQos"
+            what = f"{says} keeps out {some(shut)}: jobs that get this QOS are refused or wait"
+            mend = (
+                f"slurm.conf: name our QOS in {says} of PartitionName={name}, if that is not meant"
+            )
+            out.append(Finding(f"qos of {name}", "warning", what, mend, "slurm.conf"))
+    return out
 
 
 def budgets(tree: BudgetTree) -> Finding:

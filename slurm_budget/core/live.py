@@ -8,6 +8,7 @@ from slurm_budget.core.admission_job import is_small
 from slurm_budget.core.marker import parse
 from slurm_budget.core.weights import rate, rates
 from slurm_budget.state.jobs import Class, Job
+from slurm_budget.state.slurm import Partition
 from slurm_budget.state.sweep import SweepPolicy
 
 HOLDING = frozenset({"RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING", "STOPPED", "SIGNALING",
@@ -76,6 +77,11 @@ def with_suspension(job: Job, now: int) -> Job:
         return job
     away = now - job.start - job.used
     return replace(job, suspended=away) if away > OBSERVING else job
+
+
+def open_partitions(job: Job, qos: str, partitions: Mapping[str, Partition]) -> list[str]:
+    """Those of the job's partitions that allow a QOS; one that was not observed does."""
+    return [n for n in job.partitions if n not in partitions or partitions[n].allows(qos)]
 
 
 def is_part(job: Job) -> bool:

@@ -47,6 +47,7 @@ WHY = {
     "never": "its protection costs more than a whole budget",
     "account": "its account has no budget",
     "type": "its account's budget is for another type of GPU",
+    "partition": "its partition does not allow its account's funded QOS",
     "requeue": "it cannot be requeued, and its time limit is longer than its minimum runtime",
     "blind": "the budgets could not be read",
 }

@@ -41,6 +41,7 @@ def owed(
     served: Mapping[int, int],
     policy: SweepPolicy,
     now: int,
+    preemption: Preemption = NOT_OBSERVED,
 ) -> Owed:
     """Jobs that are owed GPUs. `served`: when GPUs were last freed for a job, by its id."""
     out = Owed([], [])
@@ -78,11 +79,11 @@ def owed(
             tasks = min(job.tasks, job.at_once, MOST_TASKS)
             if "%" in job.label:  # those that run count too
                 tasks = min(tasks, job.at_once - at_work[job.array or job.id])
-            out.demands.extend([_demand(job, largest)] * max(tasks, 0))
+            out.demands.extend([_demand(job, largest, preemption)] * max(tasks, 0))
     return out
 
 
-def _demand(job: Job, largest: int) -> Demand:
+def _demand(job: Job, largest: int, preemption: Preemption) -> Demand:
     total, nodes = job.gpu_total, max(job.num_nodes, 1)
     per_node = job.per_node
     if per_node is None and nodes == 1 and total <= largest:
@@ -92,7 +93,7 @@ def _demand(job: Job, largest: int) -> Demand:
         job_id=job.id,
         account=job.account,
         user=job.user,
-        partitions=frozenset(job.partitions),
+        partitions=frozenset(live.open_partitions(job, job.qos, preemption.partitions)),
         gpu_type=kinds[0] if len(kinds) == 1 else "",
         total=total,
         nodes=nodes,

@@ -11,6 +11,8 @@ wait for ever behind a stream of single GPUs. Small jobs pass in the fast lane, 
 budget on top of it that is there when the rest is spent. A job that costs more than a whole budget
 will never fit; it saves for nothing, and is told so.
 
+No job is moved to a QOS that none of its partitions allows: it would wait for ever.
+
     budget 100, charged 60:   A (30) funded, 10 left;  B (20) saves;  C (5) waits behind B;
                               D (5, small) funded by the fast lane
 """
@@ -19,19 +21,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf
+from types import MappingProxyType
 
 from slurm_budget.core import live
 from slurm_budget.core.marker import Marker, merge, parse
 from slurm_budget.core.standing import Standing
 from slurm_budget.state.budget import BudgetTree
 from slurm_budget.state.jobs import Job
+from slurm_budget.state.slurm import Partition
 from slurm_budget.state.sweep import Facts, Retag, SweepPolicy
 
 HOLDS = frozenset({"JobHeldUser", "JobHeldAdmin", "Dependency", "DependencyNeverSatisfied",
                    "BeginTime", "JobArrayTaskLimit", "Reservation"})  # fmt: skip
 """Reasons by which a pending job waits for something other than GPUs."""
 
-WORTH_SAYING = frozenset({"never", "account", "type"})
+WORTH_SAYING = frozenset({"never", "account", "type", "partition"})
 """Reasons that are written even where the class stays: they tell the user something new."""
 
 BUDGET_HOLD = "wait"
@@ -75,9 +79,11 @@ def verdicts(
     users: Mapping[tuple[str, str], Standing],
     user_use: Mapping[tuple[str, str], int],
     policy: SweepPolicy,
+    partitions: Mapping[str, Partition] = MappingProxyType({}),
 ) -> Verdicts:
     """Decide on every pending job. `accounts`, `users`: standings whose `reserved` holds the
-    protected runs alone; `user_use`: GPU-milliseconds used by (account, user)."""
+    protected runs alone; `user_use`: GPU-milliseconds used by (account, user); `partitions`: what
+    each asks of a job."""
     purses = {
         name: _purse(tree.nodes[name].gres, standing, policy)
         for name, standing in accounts.items()
@@ -94,7 +100,7 @@ def verdicts(
         (job for job in jobs if job.pending and job.gpu_total and live.asked(job) == "funded"),
         key=lambda job: _order(job, tree, places, user_use, policy),
     ):
-        why, binding = _decide(job, tree, purses, own, policy)
+        why, binding = _decide(job, tree, purses, own, policy, partitions)
         out.why[job.id] = why
         if binding:
             out.binding[job.id] = binding
@@ -102,7 +108,7 @@ def verdicts(
             account = tree.resolve(job.account) or job.account
             out.reserved[account] = out.reserved.get(account, 0) + live.cost(job, policy)
         retag = _retag(job, tree, why, policy)
-        if retag is not None:
+        if retag is not None and live.open_partitions(job, retag.qos, partitions):
             out.retags.append(retag)
     out.accounts.update({name: _facts(purse) for name, purse in purses.items()})
     out.users.update({key: _facts(purse) for key, purse in own.items()})
@@ -161,11 +167,14 @@ def _decide(
     purses: dict[str, _Purse],
     own: dict[tuple[str, str], _Purse],
     policy: SweepPolicy,
+    partitions: Mapping[str, Partition],
 ) -> tuple[str, str]:
     """(word of why, whose budget binds). Takes the cost from every purse above when it fits."""
     account = tree.resolve(job.account)
     if account is None or account not in purses:
         return "account", job.account
+    if not live.open_partitions(job, live.funded_qos(account), partitions):
+        return "partition", ""
     if not (job.requeue and job.batch) and (
         job.time_limit is None or job.time_limit > live.min_runtime(job, policy)
     ):

@@ -52,8 +52,8 @@ class Policy(NamedTuple):
     `node_gpus` is what a node has where all are alike; where they are not, `partition_gpus` says it
     for each partition that has GPUs (the fewest of its GPU nodes), and partitions left out have
     none. `job_requeue` is slurm.conf's JobRequeue. `operators` are the uids of Slurm's operators
-    and administrators, whose changes to a job the hook lets pass. `several_nodes` are the partitions
-    that start no job on one node (MinNodes).
+    and administrators, whose changes to a job the hook lets pass. `several_nodes` are the
+    partitions that start no job on one node (MinNodes).
     """
 
     default_class: Class = "preemptible"

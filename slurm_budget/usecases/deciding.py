@@ -37,7 +37,15 @@ class Decision:
 
 def decide(world: World, ledger: Ledger, policy: SweepPolicy) -> Decision:
     """Retag and choose, on what was observed. Nothing is changed."""
-    found = verdicts(world.jobs, world.tree, world.accounts, world.users, world.user_use, policy)
+    found = verdicts(
+        world.jobs,
+        world.tree,
+        world.accounts,
+        world.users,
+        world.user_use,
+        policy,
+        world.preemption.partitions,
+    )
     recent = ledger.intents_touched_since(world.cluster, world.now - policy.cooldown)
     going = ledger.open_intents(world.cluster)
     handled = notes.touched(recent, going, world.now)
@@ -45,7 +53,7 @@ def decide(world: World, ledger: Ledger, policy: SweepPolicy) -> Decision:
     served = notes.freed(recent)
     funded = {retag.job.id for retag in found.retags if retag.class_ == "preemptible"}
     jobs = [job for job in world.jobs if job.id not in funded]
-    asked = owed.owed(jobs, world.nodes, served, policy, world.now)
+    asked = owed.owed(jobs, world.nodes, served, policy, world.now, world.preemption)
     runs, left = owed.candidates(jobs, handled, policy, world.now)
     answers = choose(
         asked.demands,

@@ -37,6 +37,10 @@ class _Round:
     nodes: list[Node] = field(default_factory=list)
     tree: BudgetTree | None = None
 
+    @property
+    def gpu_partitions(self) -> set[str]:
+        return {name for node in self.nodes if node.gpu_total for name in node.partitions}
+
 
 def examine(
     slurm: CommandSlurm, open_ledger: Callable[[], Ledger], settings: Settings, now: int
@@ -77,8 +81,7 @@ def _slurmctld(seen: _Round) -> Iterator[Finding]:
 def _nodes(seen: _Round) -> Iterator[Finding]:
     seen.nodes = seen.slurm.nodes()
     yield from rules.gpus(seen.nodes)
-    with_gpus = {part for node in seen.nodes if node.gpu_total for part in node.partitions}
-    yield from rules.partitions(seen.slurm.billing_weights(), with_gpus)
+    yield from rules.partitions(seen.slurm.billing_weights(), seen.gpu_partitions)
 
 
 def _ledger(seen: _Round) -> Iterator[Finding]:
@@ -109,6 +112,7 @@ def _slurmdbd(seen: _Round) -> Iterator[Finding]:
         yield from site.users(seen.tree, people.accounts_of(seen.slurm.commands, cluster))
         wanted = {funded_qos(name) for name in seen.tree.nodes} | {"preemptible"}
         yield site.qos(wanted, seen.slurm.qos_names())
+        yield from site.partition_qos(seen.slurm.partitions(), seen.gpu_partitions, wanted)
     if seen.nodes:
         tres = seen.config.get("AccountingStorageTRES", "")
         yield from site.gpu_types(seen.nodes, seen.settings.jobs.gpu_weights, seen.tree, tres)

@@ -6,6 +6,7 @@ from slurm_budget.core import doctor_site as site
 from slurm_budget.core.doctor import Finding
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree, UserBudget
 from slurm_budget.state.jobs import Node
+from slurm_budget.state.slurm import Partition
 
 TREE = BudgetTree(
     "main",
@@ -148,3 +149,19 @@ def test_the_lease_says_who_has_it_or_had_it() -> None:
     assert site.lease("ctl1:7", 1060, 1000).what == "ctl1:7 holds it for 60 more s"
     assert site.lease("ctl1:7", 990, 1000).what == "free; ctl1:7 had it until 10 s ago"
     assert site.lease("", 0, 1000).what == "never taken"
+
+
+def test_partitions_that_keep_our_qos_out_are_named_where_they_have_gpus() -> None:
+    ours = {"funded-a", "funded-b", "preemptible"}
+    partitions = {
+        "gpu": Partition(),
+        "prod": Partition(allow_qos=frozenset({"funded-a", "normal"})),
+        "debug": Partition(deny_qos=frozenset({"funded-a"})),
+        "cpu": Partition(allow_qos=frozenset({"normal"})),
+    }
+    found = site.partition_qos(partitions, {"gpu", "prod", "debug"}, ours)
+    assert bad(found) == [("qos of debug", "warning"), ("qos of prod", "warning")]
+    assert [one.what.partition(":")[0] for one in found] == [
+        "DenyQos keeps out funded-a",
+        "AllowQos keeps out funded-b, preemptible",
+    ]

@@ -169,6 +169,34 @@ def test_verdicts_do_not_depend_on_the_order_of_squeue(order: list[int]) -> None
     assert decide([jobs[i] for i in order], 20) == decide(jobs, 20)
 
 
+NO_FUNDED = {"gpu": Partition(deny_qos=frozenset({"funded-a"}))}
+NO_PREEMPTIBLE = {"gpu": Partition(allow_qos=frozenset({"funded-a"}))}
+
+
+def moves(waits: Job, partitions: dict[str, Partition], left: int = 100) -> list[tuple[str, str]]:
+    """QOS and word of each retag; `left` GPU-hours in a."""
+    accounts = {"a": standing("a", 100 * HOUR, (100 - left) * HOUR)}
+    found = verdicts([waits], TREE, accounts, {}, {}, POLICY, partitions).retags
+    return [(retag.qos, retag.why) for retag in found]
+
+
+def test_no_job_is_moved_to_a_qos_that_its_partition_does_not_allow() -> None:
+    assert moves(job(1), {}) == [("funded-a", "fits")]
+    assert moves(job(1), NO_FUNDED) == [("preemptible", "partition")], "it is told why"
+    told = job(1, admin_comment=str(Marker("preemptible", "funded", 3600, "partition")))
+    assert moves(told, NO_FUNDED) == []
+    both = replace(told, partitions=("gpu", "open"))
+    assert moves(both, NO_FUNDED) == [("funded-a", "fits")], "it may start in the other"
+    spent = job(1, qos="funded-a", admin_comment=str(Marker("funded", "funded", 3600, "fits")))
+    assert moves(spent, {}, left=0) == [("preemptible", "budget")]
+    assert moves(spent, NO_PREEMPTIBLE, left=0) == []
+
+
+def test_a_job_that_got_a_qos_which_its_partition_does_not_allow_is_moved_out() -> None:
+    stuck = job(1, qos="funded-a", admin_comment=str(Marker("funded", "funded", 3600, "fits")))
+    assert moves(stuck, NO_FUNDED) == [("preemptible", "partition")]
+
+
 # -- owed ----------------------------------------------------------------------------------------
 
 NODES = [Node(f"n{i}", "MIXED", frozenset(), {"h100": 8}, ("gpu",), cpus=64) for i in (1, 2)]
@@ -258,6 +286,13 @@ def test_what_slurm_frees_by_itself_counts_as_free_and_completing_does_not() -> 
     }
     young = owed.space(NODES, [idle_fill], [], POLICY, 1000)
     assert young["n1"].free == {"h100": 0}
+
+
+def test_nobody_makes_way_in_a_partition_that_does_not_allow_the_owed_jobs_qos() -> None:
+    both = replace(WAITING, partitions=("gpu", "open"))
+    seen = Preemption({}, {"gpu": Partition(deny_qos=frozenset({"funded-b"}))})
+    (demand,) = owed.owed([both], NODES, {}, POLICY, 99, seen).demands
+    assert demand.partitions == {"open"}
 
 
 def test_the_exempt_time_that_slurm_has_in_force_counts_and_not_the_setting() -> None:
