@@ -1249,12 +1249,12 @@ end
 function M.change(d, rec, _, uid)
     local qos, limit = M.lower(d.qos), M.number(d.time_limit)
     local requeue, time_min = M.number16(d.requeue), M.number(d.time_min)
-    local account, comment = M.lower(d.account), d.admin_comment
+    local account, comment, held = M.lower(d.account), d.admin_comment, M.number(d.priority) == 0
     local bigger = M.text(d.tres_per_job) ~= "" or M.text(d.tres_per_node) ~= ""
         or M.text(d.tres_per_task) ~= "" or M.text(d.tres_per_socket) ~= ""
         or M.count(d.min_nodes) or M.count(d.num_tasks)
     if qos == "" and account == "" and comment == nil
-        and not (limit or requeue or time_min or bigger) then
+        and not (limit or requeue or time_min or bigger or held) then
         return slurm.SUCCESS
     end
     if M.is_trusted(uid) then return M.change_by_trusted(d, rec, uid, qos) end
@@ -1265,6 +1265,11 @@ function M.change(d, rec, _, uid)
     local marker = M.parse_marker(rec.admin_comment)
     local was_funded, leaves = M.is_funded(M.lower(rec.qos)), qos ~= "" and not M.is_funded(qos)
     local moves = M.is_funded(qos) and not was_funded or account ~= "" and account ~= M.lower(rec.account)
+    -- Slurm would not tell it from our own, which the sweep lifts.
+    if held and marker and marker.why == "wait" then
+        return M.refuse(rec, uid, "a job that waits for its budget cannot be held by its user: it goes on"
+            .. " when the budget allows; cancel it, or give it a later StartTime (scontrol update).")
+    end
     if marker and time_min then
         return M.refuse(rec, uid, "the minimum runtime is fixed at submission; submit the job again.")
     end

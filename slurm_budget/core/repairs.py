@@ -17,8 +17,12 @@ def repairs(
     now: int,
     preemption: Preemption = NOT_OBSERVED,
 ) -> list[tuple[Job, str]]:
-    """Runs past their protection on nodes that drain, so that the hosts can be repaired."""
-    draining = {node.name for node in nodes if "DRAIN" in node.flags}
+    """Runs past their protection on nodes that drain, so that the hosts can be repaired.
+
+    `scontrol reboot ASAP` drains too, for Slurm to reboot the node when its last run has ended; a
+    reboot without ASAP does not, and takes jobs until the node happens to be idle.
+    """
+    draining = {node.name: _why(node) for node in nodes if "DRAIN" in node.flags}
     out = []
     for job in jobs:
         name = next((n for n in job.nodes if n in draining), None)
@@ -33,8 +37,13 @@ def repairs(
             and now >= holds_until(job, policy, preemption)
             and now - touched.get(job.id, -policy.cooldown) >= policy.cooldown
         ):
-            out.append((job, f"node {name} is draining"))
+            out.append((job, draining[name]))
     return out
+
+
+def _why(node: Node) -> str:
+    reboots = " for its reboot" if "REBOOT_REQUESTED" in node.flags else ""
+    return f"node {node.name} is draining{reboots}"
 
 
 def holds_until(job: Job, policy: SweepPolicy, preemption: Preemption = NOT_OBSERVED) -> int:

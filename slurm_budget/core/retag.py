@@ -156,9 +156,16 @@ def _order(
 
 
 def held_for_budget(job: Job) -> bool:
-    """Whether the hook holds the job until a budget has enough left (on_exhausted = wait)."""
+    """Whether the hook holds the job until a budget has enough left (on_exhausted = wait), and
+    nobody else does.
+
+    The hook's hold is JobHeldUser to Slurm. An administrator's on top of it is JobHeldAdmin; one of
+    the user's own would not be told from it, so the hook refuses that. Who held a job that was
+    requeued was not the hook.
+    """
     mark = parse(job.admin_comment)
-    return mark is not None and mark.why == BUDGET_HOLD
+    waits = mark is not None and mark.why == BUDGET_HOLD
+    return waits and job.priority == 0 and job.reason != "JobHeldAdmin" and not job.restarts
 
 
 def _decide(
@@ -208,7 +215,9 @@ def _retag(job: Job, tree: BudgetTree, why: str, policy: SweepPolicy) -> Retag |
     qos = live.funded_qos(account) if funded and account else policy.preemptible_qos
     mark = parse(job.admin_comment)
     news = why in WORTH_SAYING and (mark is None or mark.why != why)
-    if job.qos == qos and not news:
+    # its user let it go: from now on a hold is theirs
+    released = mark is not None and mark.why == BUDGET_HOLD and job.priority > 0
+    if job.qos == qos and not news and not released:
         return None
     class_ = live.class_of_qos(qos)
     mark = Marker(class_, "funded", live.min_runtime(job, policy), why, job.requeue)

@@ -147,6 +147,7 @@ class Node:
             "MAINT",
             "NOT_RESPONDING",
             "REBOOT",
+            "REBOOT_ISSUED",
             "POWERED_DOWN",
             "PLANNED_DOWN",
         }

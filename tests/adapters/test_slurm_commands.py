@@ -205,6 +205,8 @@ def test_nodes_with_flags_and_reasons() -> None:
     assert (node.gpus, node.gpus_used, node.partitions) == ({"h100": 8}, 3, ("gpu", "big"))
     assert nodes.parse(line.replace("MIXED+DRAIN", "IDLE*"))[0].usable is False
     assert nodes.parse(line.replace("MIXED+DRAIN", "IDLE"))[0].usable is True
+    assert nodes.parse(line.replace("MIXED+DRAIN", "MIXED+REBOOT_REQUESTED"))[0].usable is True
+    assert nodes.parse(line.replace("MIXED+DRAIN", "IDLE+REBOOT_ISSUED"))[0].usable is False
 
 
 def reply(code: int = 0, out: str = "", err: str = "") -> Reply:

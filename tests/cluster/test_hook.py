@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ClusterShell.NodeSet import NodeSet
 from playground import Done, Failed, Playground
 from story import ANA, BEN
 
@@ -373,3 +374,25 @@ def accepted(site: Playground, request: list[str]) -> bool:
     except Failed:
         return False
     return True
+
+
+def test_a_partition_that_wants_several_nodes_and_keeps_funded_out(site: Playground) -> None:
+    """What fits on one node is not kept there, and what cannot start as funded is not left so."""
+    site.slurm(
+        "scontrol", "create", "PartitionName=gangs", "Nodes=ALL", "MinNodes=2",
+        "AllowQos=preemptible",
+    )  # fmt: skip
+    try:
+        site.sbudget("sweep")
+        assert "AllowQos keeps out funded-" in site.sbudget("doctor", code=None).out
+        job, _ = site.sbatch(ANA, "-pgangs", "--gpus=2", "--qos=funded", "-t600", command="true")
+        assert site.job(job)["QOS"] == "funded-vision"
+        site.sbudget("sweep")
+        assert site.job(job)["QOS"] == "preemptible"
+        assert "w=partition" in site.job(job)["admin_comment"]
+        site.wait("it starts", lambda: site.last(job) == "COMPLETED")
+        assert len(NodeSet(site.rows(job)[-1][5])) == 2
+    finally:
+        site.slurm("scancel", "-p", "gangs", code=None)
+        site.wait("an empty queue", lambda: not site.slurm("squeue", "-h", "-a").strip())
+        site.slurm("scontrol", "delete", "PartitionName=gangs")

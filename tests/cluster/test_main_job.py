@@ -243,3 +243,37 @@ def test_a_job_that_waits_for_budget_is_released_when_it_is_there(site: Playgrou
         site.wait("its QOS", lambda: site.rows(second)[-1][2] == "funded-robotics", 30)
     finally:
         site.sbudget("sweep")
+
+
+def test_a_hold_that_somebody_asked_for_is_not_lifted(site: Playground) -> None:
+    """Nor is one that the sweep could not tell from the hook's: that is refused."""
+    waits = site.site / "wait.toml"
+    waits.write_text(site.config.read_text().replace("[jobs]", '[jobs]\non_exhausted = "wait"'))
+    env = {"SBUDGET_CONFIG": str(waits)}
+    costs = ("--comment=min-runtime=40s", "--time=2")
+    try:
+        site.sbudget("sweep", env=env)
+        first, _ = site.sbatch(CLEO, *FUNDED, *costs, "60")
+        site.wait("the first runs", lambda: site.state(first) == "RUNNING", 30)
+        frozen, _ = site.sbatch(CLEO, *FUNDED, *costs, "1")
+        # it can start nowhere, so that its user has the time to hold it
+        let_go, _ = site.sbatch(CLEO, *FUNDED, *costs, "--begin=now+1hour", "1")
+        refused = site.as_user(CLEO, "scontrol", "hold", str(frozen))
+        assert refused.code == 1, refused
+        assert "violates accounting/QOS policy" in refused.err, refused
+        site.slurm("scontrol", "hold", str(frozen))
+        assert site.as_user(CLEO, "scontrol", "release", str(let_go)).code == 0
+        site.sbudget("sweep", env=env)
+        assert "w=budget" in site.job(let_go)["admin_comment"]
+        assert site.as_user(CLEO, "scontrol", "hold", str(let_go)).code == 0
+        site.slurm("scancel", str(first))
+
+        def funded() -> bool:
+            site.sbudget("sweep", env=env)
+            return site.job(frozen)["QOS"] == "funded-robotics"
+
+        site.wait("the budget allows it", funded, 30)
+        reasons = [site.job(job)["Reason"] for job in (frozen, let_go)]
+        assert reasons == ["JobHeldAdmin", "JobHeldUser"]
+    finally:
+        site.sbudget("sweep")

@@ -572,6 +572,17 @@ def test_the_minimum_runtime_is_fixed_at_submission(hook):
     assert update(hook, {"time_min": 480}) == (ACCOUNTING_POLICY, {})
 
 
+def test_a_user_cannot_hold_what_the_hook_holds_for_its_budget(hook):
+    """Slurm would show no difference, and the sweep lifts the hook's hold."""
+    waits = {"admin_comment": "sbudget:1:c=preemptible:a=funded:m=3600:w=wait"}
+    assert update(hook, {"priority": 0}, **waits) == (ACCOUNTING_POLICY, {})
+    assert "give it a later StartTime" in hook.says[0]
+    assert update(hook, {"priority": 0}, uid=0, **waits) == (SUCCESS, {})
+    for other in ({}, FUNDED, {"admin_comment": waits["admin_comment"].replace("wait", "budget")}):
+        assert update(hook, {"priority": 0}, **other) == (SUCCESS, {})
+    assert update(hook, {"priority": NO_VAL + 1}, **waits) == (SUCCESS, {}), "let it go"
+
+
 def test_a_funded_job_stays_requeueable(hook):
     assert update(hook, {"requeue": 0}, **FUNDED) == (ACCOUNTING_POLICY, {})
     assert update(hook, {"requeue": 0}, **{**FUNDED, "time_limit": 60}) == (SUCCESS, {})

@@ -11,7 +11,7 @@ from slurm_budget.core.back import when_back, when_decayed
 from slurm_budget.core.choose import choose
 from slurm_budget.core.marker import Marker, merge, parse
 from slurm_budget.core.repairs import repairs
-from slurm_budget.core.retag import verdicts
+from slurm_budget.core.retag import held_for_budget, verdicts
 from slurm_budget.core.standing import Standing
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
 from slurm_budget.state.choose import Choice
@@ -197,6 +197,22 @@ def test_a_job_that_got_a_qos_which_its_partition_does_not_allow_is_moved_out() 
     assert moves(stuck, NO_FUNDED) == [("preemptible", "partition")]
 
 
+def test_only_the_hooks_own_hold_is_lifted() -> None:
+    waits = str(Marker("preemptible", "funded", 3600, "wait"))
+    ours = job(1, reason="JobHeldUser", priority=0, admin_comment=waits)
+    assert held_for_budget(ours)
+    assert not held_for_budget(replace(ours, reason="JobHeldAdmin")), "an administrator's on top"
+    assert not held_for_budget(replace(ours, restarts=1)), "it has run: somebody held it since"
+    assert not held_for_budget(replace(ours, priority=5, reason="Priority"))
+    assert not held_for_budget(replace(ours, admin_comment=waits.replace("wait", "budget")))
+
+
+def test_a_job_that_its_user_let_go_is_no_longer_ours_to_release() -> None:
+    waits = job(1, admin_comment=str(Marker("preemptible", "funded", 3600, "wait")))
+    assert moves(waits, {}, left=0) == [("preemptible", "budget")]
+    assert moves(replace(waits, reason="JobHeldUser", priority=0), {}, left=0) == []
+
+
 # -- owed ----------------------------------------------------------------------------------------
 
 NODES = [Node(f"n{i}", "MIXED", frozenset(), {"h100": 8}, ("gpu",), cpus=64) for i in (1, 2)]
@@ -341,6 +357,23 @@ def test_nodes_that_drain_are_no_space_and_their_runs_go_after_protection() -> N
     assert [(j.id, why) for j, why in repairs(runs, draining, {}, POLICY, 4000)] == [
         (1, "node n1 is draining")
     ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "space", "why"),
+    [
+        ({"DRAIN", "REBOOT_REQUESTED"}, False, ["node n1 is draining for its reboot"]),
+        ({"REBOOT_REQUESTED"}, True, []),
+        ({"REBOOT_ISSUED"}, False, []),
+    ],
+    ids=["reboot ASAP", "reboot", "rebooting"],
+)
+def test_a_node_that_shall_reboot_drains_only_when_that_shall_be_soon(
+    flags: set[str], space: bool, why: list[str]
+) -> None:
+    node = replace(NODES[0], flags=frozenset(flags))
+    assert ("n1" in owed.space([node], [], [], POLICY, 0)) is space
+    assert [said for _, said in repairs([running(1, 0)], [node], {}, POLICY, 4000)] == why
 
 
 def test_inside_an_account_the_user_who_used_more_yields() -> None:

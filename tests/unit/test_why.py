@@ -160,8 +160,10 @@ def test_a_job_without_budget_is_told_whose_and_when_more_is_back() -> None:
     assert "it will never be funded so" in said(9, monster)
     fits = known(preemptible(9, "budget"))
     assert "That fits now: the next sweep funds it" in said(9, fits)
-    held = known(preemptible(9, "wait", reason="JobHeldUser"), facts=facts(vision=3))
+    held = known(preemptible(9, "wait", reason="JobHeldUser", priority=0), facts=facts(vision=3))
     assert "held until the budget allows it to be funded" in said(9, held)
+    frozen = known(preemptible(9, "wait", reason="JobHeldAdmin", priority=0))
+    assert "an administrator holds it" in said(9, frozen)
 
 
 def test_when_slurm_expects_it_to_start() -> None:
