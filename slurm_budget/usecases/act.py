@@ -10,16 +10,18 @@ time, so that a job that has started anew is never hit. Deeds and records are fo
 lease alone (usecases/fence).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from slurm_budget.core import live
+from slurm_budget.core import gang, live
 from slurm_budget.core.clock import TOLERANCE
+from slurm_budget.core.exempt import NOT_OBSERVED
 from slurm_budget.core.retag import HOLDS
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.ports import JobPort
 from slurm_budget.state.intent import GONE, Intent, Step
-from slurm_budget.state.jobs import Job
+from slurm_budget.state.jobs import Job, Node
+from slurm_budget.state.slurm import Preemption
 from slurm_budget.state.sweep import Requeue, SweepPolicy
 from slurm_budget.usecases.fence import Fence
 
@@ -43,19 +45,25 @@ class Acted:
 
 @dataclass(slots=True)
 class Actor:
-    """Takes intents as far as they can go now. `between` is called after each written step, where
-    the world may stop. A run that was warned before `resumed` (epoch seconds) is warned again: it
-    has worked on since. Raises LeaseLost when another sidecar took over, SlurmUnreachable when a
-    deed gets no answer: the step is not written, and the next sweep finds out how it went."""
+    """Takes intents as far as they can go now. Of what was to go for one job together all goes, or
+    what lets it start (core/gang), by `nodes` and `preemption` as observed. `between` is called
+    after each written step, where the world may stop. A run that was warned before `resumed` (epoch
+    seconds) is warned again: it has worked on since. Raises LeaseLost when another sidecar took
+    over, SlurmUnreachable when a deed gets no answer: the step is not written, and the next sweep
+    finds out how it went."""
 
     slurm: JobPort
     ledger: Ledger
     policy: SweepPolicy
     now: int
     fence: Fence
+    nodes: Sequence[Node] = ()
+    preemption: Preemption = NOT_OBSERVED
     resumed: int = 0
     between: Callable[[str], None] = lambda step: None
     acted: Acted = field(default_factory=Acted)
+    _ending: set[int] = field(default_factory=set)
+    """Jobs whose runs go, or end, in this sweep."""
 
     def open(self, cluster: str, found: Iterable[Requeue]) -> None:
         """Write down what shall be requeued: all of it or, if we are killed, nothing, so that
@@ -81,28 +89,61 @@ class Actor:
             self.ledger.plan_requeues(wanted, token=self.fence.token)
             self.between("planned")
 
-    def advance(self, cluster: str, jobs: Iterable[Job]) -> None:
+    def advance(self, cluster: str, jobs: Sequence[Job]) -> None:
         """Take every open intent on; `jobs` is what slurmctld just said."""
         by_id = live.by_id(jobs)
+        going, lacking = list[Intent](), set[int]()
         for intent in self.ledger.open_intents(cluster):
             job = by_id.get(intent.job_id)
             reason = self._obsolete(intent, job, by_id.get(intent.for_job or 0))
-            if reason is not None:
-                self._close(intent, job, reason)
+            if reason is None:
+                going.append(intent)
                 continue
-            assert job is not None
+            self._close(intent, job, reason)
+            if intent.for_job is not None and intent.step != "requeued":
+                lacking.add(intent.for_job)
+        for for_job in sorted(lacking):
+            going = self._without_vain(for_job, going, jobs)
+        while going:
+            intent = going.pop(0)
+            stays = not self._take(intent, by_id[intent.job_id])
             if intent.for_job is not None:
                 self.acted.serving.add(intent.for_job)
-            if job.state == SIGNALING:
-                self.acted.warned.append(job.id)
-                continue
-            step = intent.step
-            if step == "planned" or (step == "signalled" and intent.updated < self.resumed):
-                step = self._signal(intent, job)
-            if step == "signalled" and self.now >= self._grace_until(intent):
-                self._requeue(intent, job)
-            elif step == "signalled":
-                self.acted.warned.append(job.id)
+                going = self._without_vain(intent.for_job, going, jobs) if stays else going
+
+    def _take(self, intent: Intent, job: Job) -> bool:
+        """One run as far as it can go now; False: it stays."""
+        if job.state == SIGNALING:
+            self.acted.warned.append(job.id)
+            return True
+        step = intent.step
+        if step == "planned" or (step == "signalled" and intent.updated < self.resumed):
+            step = self._signal(intent, job)
+        if step == "signalled" and self.now >= self._grace_until(intent):
+            return self._requeue(intent, job)
+        if step == "signalled":
+            self.acted.warned.append(job.id)
+        return step != "left"
+
+    def _without_vain(self, for_job: int, going: list[Intent], jobs: Sequence[Job]) -> list[Intent]:
+        """What shall go still, now that a run stays, or has ended, that was to go for a job too."""
+        if not any(intent.for_job == for_job for intent in going):
+            return going
+        vain = gang.in_vain(
+            for_job,
+            going,
+            self._ending,
+            jobs,
+            self.nodes,
+            self.policy,
+            self.now,
+            self.preemption,
+        )
+        for intent in vain:
+            why = f"job {for_job} would not start by it, now that another run does not make way"
+            self._step(intent, "left", why)
+            self.acted.left.append((intent.job_id, why))
+        return [intent for intent in going if intent not in vain]
 
     def _grace_until(self, intent: Intent) -> int:
         if intent.grace_until is None or intent.updated > self.now + TOLERANCE:
@@ -130,6 +171,8 @@ class Actor:
         """An intent whose run is over was carried out, by us before a kill or by Slurm."""
         over = job is not None and _over(intent, job)
         requeued = over and intent.step in ("signalled", "requeued")
+        if job is not None and job.state == "COMPLETING":
+            self._ending.add(job.id)
         self._step(intent, "done" if requeued else "left", reason)
         if requeued and job is not None and job.pending and job.reason.startswith("JobHeld"):
             self.acted.held.append(job.id)
@@ -163,16 +206,18 @@ class Actor:
         self.between("signalled")
         return "signalled" if self.policy.grace == 0 else "planned"
 
-    def _requeue(self, intent: Intent, job: Job) -> None:
+    def _requeue(self, intent: Intent, job: Job) -> bool:
         self.fence.check()
         deed = self.slurm.requeue(live.address(job))
-        if deed.outcome == "done":
-            self._step(intent, "requeued", "scontrol requeue Incomplete")
-            self.acted.requeued.append(job.id)
-            self.acted.gpus += job.gpu_total
-        else:
+        if deed.outcome != "done":
             self._step(intent, "left", deed.detail)
             self.acted.left.append((job.id, deed.detail))
+            return False
+        self._step(intent, "requeued", "scontrol requeue Incomplete")
+        self.acted.requeued.append(job.id)
+        self.acted.gpus += job.gpu_total
+        self._ending.add(job.id)
+        return True
 
     def _step(self, intent: Intent, step: Step, detail: str) -> None:
         self.ledger.advance_intent(intent.id, step, self.now, detail, token=self.fence.token)

@@ -50,7 +50,17 @@ def sweep(
     decision = decide(world, ledger, policy)
     brake = ledger.brake(cluster)
     resumed = 0 if brake is None else brake.at
-    actor = Actor(slurm, ledger, policy, now, fence, resumed=resumed, between=between)
+    actor = Actor(
+        slurm,
+        ledger,
+        policy,
+        now,
+        fence,
+        world.nodes,
+        world.preemption,
+        resumed=resumed,
+        between=between,
+    )
     out = Swept(world, decision, actor.acted, dry_run=dry_run, idle=fence.why)
     paused = f"{brake.reason} ({brake.author})" if brake is not None and brake.paused else ""
     if paused and not out.idle:

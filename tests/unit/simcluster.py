@@ -224,7 +224,7 @@ class SimCluster:
         ledger = cast(Ledger, self.ledger)
         decision = decide(world, ledger, self.policy)
         fence = cast(Any, SimpleNamespace(token=None, check=lambda: None))
-        actor = Actor(cast(Any, self), ledger, self.policy, self.now, fence)
+        actor = Actor(cast(Any, self), ledger, self.policy, self.now, fence, world.nodes)
         out = Swept(world, decision, actor.acted)
         move_classes(cast(Any, self), out, self.policy)
         actor.open("sim", decision.requeues)

@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 from test_sweep_rules import NODES, POLICY, WAITING, job, running
 
-from slurm_budget.core import live, owed
+from slurm_budget.core import gang, live, owed
 from slurm_budget.core.choose import choose
+from slurm_budget.core.exempt import NOT_OBSERVED
 from slurm_budget.core.repairs import repairs
 from slurm_budget.state.choose import Choice, Leave
+from slurm_budget.state.intent import Intent
 from slurm_budget.state.jobs import Job
 
 
@@ -16,6 +18,10 @@ def asked(*jobs: Job) -> tuple[int, list[str]]:
     """How many demands, and why jobs are none."""
     found = owed.owed(list(jobs), NODES, {}, POLICY, 9000)
     return len(found.demands), [leave.reason for leave in found.left]
+
+
+def intent(run: int, for_job: int) -> Intent:
+    return Intent(run, "main", run, 0, "a", for_job, "b", 8, "signalled", "", 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +59,23 @@ def test_what_is_free_on_an_excluded_node_is_not_free_for_the_job() -> None:
     space = owed.space(NODES, [busy], [], POLICY, 9000)
     (left,) = choose([demand], space, [], lambda run, job: True, max_gpus=64)
     assert isinstance(left, Leave)
+
+
+def test_of_an_array_the_tasks_that_can_start_still_get_what_they_need() -> None:
+    """Three tasks of 8 GPUs; the run that was to go for the third stays."""
+    nodes = [replace(NODES[0], name=f"n{i}") for i in (1, 2, 3)]
+    jobs = [running(i, 0, nodes=(f"n{i}",), gpus_on={f"n{i}": 8}) for i in (1, 2, 3)]
+    array = replace(WAITING, id=87, label="87_[1-3]", tasks=3, at_once=3)
+    seen = ([*jobs, array], nodes, POLICY, 9000, NOT_OBSERVED)
+    going = [intent(1, 87), intent(2, 87)]
+    assert gang.in_vain(87, going, [], *seen) == []
+    wide = replace(array, num_nodes=2, gpus={"h100": 16}, at_once=1)
+    seen = ([*jobs, wide], *seen[1:])
+    assert gang.in_vain(87, going, [], *seen) == []
+    assert gang.in_vain(87, going[:1], [], *seen) == going[:1]
+    assert gang.in_vain(87, going[:1], [3], *seen) == [], "3 holds its GPUs, but not for long"
+    spare = [*going, intent(3, 87)]
+    assert len(gang.in_vain(87, spare, [], *seen)) == 1, "two do"
 
 
 def test_of_an_array_with_a_limit_those_that_run_count() -> None:
