@@ -24,15 +24,16 @@ def ran(site: Playground) -> tuple[int, int]:
         site.sbatch(CLEO, "--gres=gpu:1", "1")[0],
     ]
     site.wait("all end", lambda: all(site.last(job) == "COMPLETED" for job in jobs))
-
-    def recorded() -> bool:
-        site.sbudget("sweep")
-        with Ledger.open(f"sqlite:///{site.ledger}") as ledger:
-            found = ledger.runs_between(site.name, start, int(time.time()) + 1)
-            return {run.job_id for run in found if run.end} >= set(jobs)
-
-    site.wait("the ledger has them", recorded)
+    site.wait("the ledger has them", lambda: recorded(site, start, jobs, ended=True))
     return start, int(time.time()) // HOUR * HOUR + HOUR
+
+
+def recorded(site: Playground, start: int, jobs: list[int], *, ended: bool) -> bool:
+    """Whether a sweep has runs of all these jobs: slurmctld tells slurmdbd of starts every 5 s."""
+    site.sbudget("sweep")
+    with Ledger.open(f"sqlite:///{site.ledger}") as ledger:
+        found = ledger.runs_between(site.name, start, int(time.time()) + 1)
+        return {run.job_id for run in found if run.end or not ended} >= set(jobs)
 
 
 def ours(site: Playground, start: int, end: int) -> dict[tuple[str, str], int]:
@@ -106,8 +107,10 @@ def test_moments_are_what_sreport_takes_them_for(site: Playground) -> None:
 
 def test_what_a_sweep_saw_is_in_the_delivered_share(site: Playground) -> None:
     """A job that waits for GPUs and never starts is demand, and drained nodes are no capacity."""
+    began = int(time.time())
     held = [site.sbatch(ANA, "--gres=gpu:8", "--qos=funded", "60")[0] for _ in range(4)]
     site.wait("they run", lambda: all(site.state(job) == "RUNNING" for job in held))
+    site.wait("the ledger has them", lambda: recorded(site, began, held, ended=False))
     waits, _ = site.sbatch(BEN, "--gres=gpu:8", "--qos=funded", "--comment=min-runtime=8s", "5")
     site.wait("it waits", lambda: site.job(waits)["Reason"] in ("Resources", "Priority"), 30)
     since = int(time.time())
