@@ -84,7 +84,9 @@ def owed(
 
 
 def _demand(job: Job, largest: int, preemption: Preemption) -> Demand:
-    total, nodes = job.gpu_total, max(job.num_nodes, 1)
+    partitions = live.open_partitions(job, job.qos, preemption.partitions)
+    least = min((_least(name, preemption) for name in partitions), default=1)
+    total, nodes = job.gpu_total, max(job.num_nodes, least)
     per_node = job.per_node
     if per_node is None and nodes == 1 and total <= largest:
         per_node = total
@@ -93,7 +95,7 @@ def _demand(job: Job, largest: int, preemption: Preemption) -> Demand:
         job_id=job.id,
         account=job.account,
         user=job.user,
-        partitions=frozenset(live.open_partitions(job, job.qos, preemption.partitions)),
+        partitions=frozenset(partitions),
         gpu_type=kinds[0] if len(kinds) == 1 else "",
         total=total,
         nodes=nodes,
@@ -105,6 +107,12 @@ def _demand(job: Job, largest: int, preemption: Preemption) -> Demand:
         step=_step(job) if per_node is None else 1,
         excluded=frozenset(job.excluded),
     )
+
+
+def _least(partition: str, preemption: Preemption) -> int:
+    """Nodes on which a partition starts a job at least."""
+    found = preemption.partitions.get(partition)
+    return max(found.min_nodes, 1) if found else 1
 
 
 def _step(job: Job) -> int:

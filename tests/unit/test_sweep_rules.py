@@ -311,6 +311,15 @@ def test_nobody_makes_way_in_a_partition_that_does_not_allow_the_owed_jobs_qos()
     assert demand.partitions == {"open"}
 
 
+def test_a_partitions_min_nodes_are_what_the_owed_job_needs() -> None:
+    seen = Preemption({}, {"gpu": Partition(min_nodes=2), "open": Partition()})
+    (demand,) = owed.owed([WAITING], NODES, {}, POLICY, 99, seen).demands
+    assert (demand.nodes, demand.per_node, demand.total) == (2, None, 8)
+    both = replace(WAITING, partitions=("gpu", "open"))
+    (demand,) = owed.owed([both], NODES, {}, POLICY, 99, seen).demands
+    assert (demand.nodes, demand.per_node) == (1, 8)
+
+
 def test_the_exempt_time_that_slurm_has_in_force_counts_and_not_the_setting() -> None:
     idle_fill = running(1, 0, qos="preemptible")
     job_qos = Qos("preemptible", preempt_exempt_time=7200)
