@@ -4,7 +4,7 @@ Eight runs shall go for a gang, and one turns out to stay: it got protected, or 
 requeue it. The other seven would lose their work for a job that cannot start all the same.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from slurm_budget.core import owed
@@ -14,6 +14,18 @@ from slurm_budget.state.intent import Intent
 from slurm_budget.state.jobs import Job, Node
 from slurm_budget.state.slurm import Preemption
 from slurm_budget.state.sweep import SweepPolicy
+
+
+def incomplete(going: Iterable[Intent], touched: Iterable[Intent]) -> set[int]:
+    """Owed jobs for which a run was to go together with some of `going`, and was left."""
+    together = {(intent.for_job, intent.created) for intent in going}
+    return {
+        intent.for_job
+        for intent in touched
+        if intent.for_job is not None
+        and intent.step == "left"
+        and (intent.for_job, intent.created) in together
+    }
 
 
 def in_vain(
@@ -42,10 +54,10 @@ def in_vain(
         answers = choose(demands, free, [], lambda run, job: False, max_gpus=0, by_owner=True)
         return sum(isinstance(one, Choice) and one.job_id == for_job for one in answers)
 
-    stay = list(going)
-    for intent in going:
+    stay, tasks, vain = list(going), starts(going), list[Intent]()
+    for intent in [intent for intent in going if intent.for_job == for_job]:
         rest = [other for other in stay if other.id != intent.id]
-        if intent.for_job == for_job and starts(rest) == starts(stay):
+        if starts(rest) == tasks:
             stay = rest
-    kept = {intent.id for intent in stay}
-    return [intent for intent in going if intent.id not in kept]
+            vain.append(intent)
+    return vain

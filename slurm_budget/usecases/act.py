@@ -102,28 +102,36 @@ class Actor:
             self._close(intent, job, reason)
             if intent.for_job is not None and intent.step != "requeued":
                 lacking.add(intent.for_job)
+        if going:
+            since = min(intent.created for intent in going)
+            touched = self.ledger.intents_touched_since(cluster, since)
+            lacking |= gang.incomplete(going, touched)  # we may have been killed behind that step
         for for_job in sorted(lacking):
             going = self._without_vain(for_job, going, jobs)
-        while going:
-            intent = going.pop(0)
-            stays = not self._take(intent, by_id[intent.job_id])
+        looked_at = set[int]()
+        while ahead := [intent for intent in going if intent.id not in looked_at]:
+            intent = ahead[0]
+            looked_at.add(intent.id)
+            step = self._take(intent, by_id[intent.job_id])
+            if step in ("left", "requeued"):
+                going.remove(intent)
             if intent.for_job is not None:
                 self.acted.serving.add(intent.for_job)
-                going = self._without_vain(intent.for_job, going, jobs) if stays else going
+                going = self._without_vain(intent.for_job, going, jobs) if step == "left" else going
 
-    def _take(self, intent: Intent, job: Job) -> bool:
-        """One run as far as it can go now; False: it stays."""
+    def _take(self, intent: Intent, job: Job) -> Step:
+        """One run as far as it can go now; the step that it is at then."""
+        step = intent.step
         if job.state == SIGNALING:
             self.acted.warned.append(job.id)
-            return True
-        step = intent.step
+            return step
         if step == "planned" or (step == "signalled" and intent.updated < self.resumed):
             step = self._signal(intent, job)
         if step == "signalled" and self.now >= self._grace_until(intent):
             return self._requeue(intent, job)
         if step == "signalled":
             self.acted.warned.append(job.id)
-        return step != "left"
+        return step
 
     def _without_vain(self, for_job: int, going: list[Intent], jobs: Sequence[Job]) -> list[Intent]:
         """What shall go still, now that a run stays, or has ended, that was to go for a job too."""
@@ -143,6 +151,8 @@ class Actor:
             why = f"job {for_job} would not start by it, now that another run does not make way"
             self._step(intent, "left", why)
             self.acted.left.append((intent.job_id, why))
+        gone = {intent.job_id for intent in vain}
+        self.acted.warned = [job for job in self.acted.warned if job not in gone]
         return [intent for intent in going if intent not in vain]
 
     def _grace_until(self, intent: Intent) -> int:
@@ -206,18 +216,18 @@ class Actor:
         self.between("signalled")
         return "signalled" if self.policy.grace == 0 else "planned"
 
-    def _requeue(self, intent: Intent, job: Job) -> bool:
+    def _requeue(self, intent: Intent, job: Job) -> Step:
         self.fence.check()
         deed = self.slurm.requeue(live.address(job))
         if deed.outcome != "done":
             self._step(intent, "left", deed.detail)
             self.acted.left.append((job.id, deed.detail))
-            return False
+            return "left"
         self._step(intent, "requeued", "scontrol requeue Incomplete")
         self.acted.requeued.append(job.id)
         self.acted.gpus += job.gpu_total
         self._ending.add(job.id)
-        return True
+        return "requeued"
 
     def _step(self, intent: Intent, step: Step, detail: str) -> None:
         self.ledger.advance_intent(intent.id, step, self.now, detail, token=self.fence.token)

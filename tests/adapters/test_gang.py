@@ -83,3 +83,28 @@ def test_where_slurm_refuses_the_first_of_a_gang_the_second_is_not_asked(stage: 
     assert "left job 7: not requeueable" in said
     assert IN_VAIN.replace("left job 7", "left job 8") in said
     assert requeues(stage) == [REQUEUE]
+
+
+def test_a_sweep_killed_behind_the_one_that_stays_leaves_no_other_to_go_in_vain(
+    stage: Stage,
+) -> None:
+    warned_gang(stage)
+    first, second = stage.ledger.open_intents("main")
+    stage.ledger.advance_intent(second.id, "left", NOW + 29, "the run is protected")
+    show_gang(stage, admin_comment=MARK.replace(f"m={HOUR}", f"m={8 * HOUR}"))
+    said = stage.sweep(NOW + 30, grace=30).sentence()
+    assert (first.job_id, IN_VAIN in said, requeues(stage)) == (7, True, [])
+
+
+def test_where_the_second_cannot_be_warned_the_first_is_no_longer_asked_to_go(
+    stage: Stage,
+) -> None:
+    show_gang(stage)
+    stage.slurm.script("scancel", '[ "$2" != 8 ] || { echo Access/permission denied >&2; exit 1; }')
+    said = stage.sweep(grace=30).sentence()
+    assert "left job 8: no permission" in said
+    assert IN_VAIN in said
+    assert "in grace" not in said
+    show_gang(stage)
+    stage.sweep(NOW + 30, grace=30)
+    assert requeues(stage) == []
