@@ -145,7 +145,6 @@ class Division:
     def _tell(self, leaf: _Leaf, more: int) -> None:
         """Demand goes up the tree; stale is every division that may not be right any longer."""
         node: _Leaf | _Group = leaf
-        moved = True
         while True:
             node.demand += more
             node.ratio = node.demand / node.weight
@@ -154,9 +153,8 @@ class Division:
                 return
             if not node.limited:
                 above.content += more
-            elif node.ratio > above.level:
-                moved = False  # it stays above its share, and takes no more and no less of it
-            if moved:
+                self._stale.add(above)
+            elif node.ratio <= above.level:  # else it takes no more and no less than before
                 self._stale.add(above)
             node = above
 

@@ -126,6 +126,18 @@ def test_what_an_account_keeps_for_itself_is_owed_to_its_own_jobs() -> None:
     assert {name: one.deserved for name, one in shares.items()} == {"top": 8, "a": 12, "b": 0}
 
 
+def test_an_account_that_wants_less_than_its_share_leaves_the_rest_whoever_below_is_short() -> None:
+    tree = {"a": Weights(None, 5, 2), "kid": Weights("a", 1, 1), "b": Weights(None, 4, 4)}
+    changes = [
+        *(Change(0, CLUSTER, 0, 180), Change(0, "b", 0, 90)),
+        *(Change(0, "a", 0, 70), Change(0, "kid", 0, 40)),
+        *(Change(1, "a", 0, -5), Change(1, "kid", 0, -6)),
+    ]
+    shares = delivered([Period(0, 2, tree)], changes).own
+    # b has 80 of its 90 while a and kid want more than 100, and 81 when they want 99
+    assert shares["b"].deserved == pytest.approx(80 + 81)
+
+
 @st.composite
 def trees(draw: st.DrawFn) -> dict[str, Weights]:
     """Up to nine accounts, each below the cluster or an earlier one."""
