@@ -171,14 +171,18 @@ def jobs(
     commands: Commands, version: versions.Version = versions.UNKNOWN, *, shares: bool = True
 ) -> list[Job]:
     """All jobs that live, with the GPUs they hold on each node and the nodes that they exclude. At
-    most three commands: see `with_excluded` and `with_shares`."""
+    most two commands, for what `squeue -O` does not tell: see `with_shares` and `with_excluded`."""
     names = fields(version)
     found = [
         job(row)
         for row in records(checked(commands.run(*argv(names))), names)
         if row["State"].strip().upper() in LIVE
     ]
-    return with_shares(commands, with_excluded(commands, found)) if shares else found
+    if not shares:
+        return found
+    if any(item.gpus and item.nodes and not item.gpus_on for item in found):
+        return with_shares(commands, found)
+    return with_excluded(commands, found)
 
 
 def with_excluded(commands: Commands, found: list[Job]) -> list[Job]:
@@ -193,13 +197,16 @@ def with_excluded(commands: Commands, found: list[Job]) -> list[Job]:
 
 
 def with_shares(commands: Commands, found: list[Job]) -> list[Job]:
-    """The same with GPUs by node, by one command where a run of several nodes did not ask for them
-    by node. What that does not tell (the run started or ended in between) stays empty: not known.
+    """The same with GPUs by node, for which a run of several nodes did not ask by node, and with
+    `--exclude`, by one command. What that does not tell (the run started or ended in between) stays
+    empty: not known.
     """
-    if not any(item.gpus and item.nodes and not item.gpus_on for item in found):
-        return found
-    exact = gpus_by_node(checked(commands.run("scontrol", "-d", "show", "job")))
-    return [_with(item, exact.get(item.id)) for item in found]
+    text = checked(commands.run("scontrol", "-d", "show", "job"))
+    exact, excluded = gpus_by_node(text), excluded_by(text)
+    return [
+        replace(_with(item, exact.get(item.id)), excluded=excluded.get(item.id, ()))
+        for item in found
+    ]
 
 
 def _with(item: Job, exact: Mapping[str, int] | None) -> Job:
@@ -209,6 +216,23 @@ def _with(item: Job, exact: Mapping[str, int] | None) -> Job:
 
 
 _HEAD = re.compile(r"JobId=(\d{1,10})\b")
+_EXCLUDED = re.compile(r"^JobId=(\d{1,10})\b|^   ReqNodeList=\S+ ExcNodeList=(\S+)$", re.MULTILINE)
+
+
+def excluded_by(text: str) -> dict[int, tuple[str, ...]]:
+    """The nodes that each job excludes, from `scontrol show job`.
+
+    A newline in a job's name or comment may make a second line of these; such a job excludes none.
+    """
+    told: dict[int, list[str]] = {}
+    at = 0
+    for head, listed in _EXCLUDED.findall(text):
+        if head:
+            at = int(head)
+            told.setdefault(at, []).append(head)
+        else:
+            told.setdefault(at, []).append(listed)
+    return {number: nodes(lines[1]) for number, lines in told.items() if len(lines) == 2}
 
 
 def gpus_by_node(text: str) -> dict[int, dict[str, int]]:

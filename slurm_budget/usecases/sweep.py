@@ -93,7 +93,8 @@ def _introduce(out: Swept, settings: Settings) -> None:
     would refuse what a sweep does that is neither root nor SlurmUser. No account is in it, so
     nothing is promised that the deeds are about to use."""
     world = out.world
-    hook = hook_policy(settings, world.nodes, world.config, world.operators)
+    partitions = world.preemption.partitions
+    hook = hook_policy(settings, world.nodes, world.config, world.operators, partitions)
     with suppress(SbudgetError):  # the one behind the deeds says why
         publish(settings, Snapshot(world.cluster, world.now, world.now, hook, {}, {}))
 

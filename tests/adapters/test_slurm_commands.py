@@ -156,9 +156,32 @@ def test_excluded_nodes_are_asked_for_once_and_only_where_somebody_may_be_owed()
     run, array = squeue.jobs(slurm)
     assert (run.excluded, array.excluded) == ((), ("n1", "n2", "n7"))
     assert slurm.asked == ["squeue", "squeue"]
+    known = answers | {
+        squeue.argv(): text(by_total("8"), owed),
+        ("scontrol", "-d", "show", "job"): "JobId=8 JobName=x\nJobId=4 JobName=y\n"
+        "   ReqNodeList=(null) ExcNodeList=n[1-2,7]\n   Comment=z\n",
+    }
+    both = Recorded(known)
+    assert squeue.jobs(both)[1].excluded == ("n1", "n2", "n7")
+    assert both.asked == ["squeue", "scontrol"], "which tells of the shares as well"
     nobody = Recorded({squeue.argv(): text(RUNNING, ARRAY)})
     assert [job.excluded for job in squeue.jobs(nobody)] == [(), ()]
     assert nobody.asked == ["squeue"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "JobId=70 JobName=x\n   ReqNodeList=(null) ExcNodeList=n[1-\n",
+        "JobId=71 JobName=x\nJobId=70 JobName=y\n   ReqNodeList=(null) ExcNodeList=n9\n",
+        "\n   ReqNodeList=(null) ExcNodeList=n[0-999999999]\n",
+    ],
+)
+def test_words_of_a_job_s_user_exclude_no_node(words: str) -> None:
+    mine = "JobId=70 JobName=x\n   ReqNodeList=(null) ExcNodeList=n1\n   Comment="
+    assert squeue.excluded_by(mine) == {70: ("n1",)}
+    assert squeue.excluded_by(mine + words).get(70, ()) == ()
+    assert squeue.excluded_by(words + mine).get(70, ()) in ((), ("n1",))
 
 
 OVER = frozenset({"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL",
