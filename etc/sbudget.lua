@@ -307,8 +307,9 @@ function M.job_seen(d, more, facts)
         at = at[fields[index]]
         if at == nil then
             local job = M.job(M.read(d, more), facts.policy)
-            -- Without GPUs there, M.read has looked at more fields than these.
-            if count > FEW_FIELDS or next(job.gpus) then M.keep_job(job, fields, count, facts) end
+            if count > FEW_FIELDS or not job.request.looked_further then
+                M.keep_job(job, fields, count, facts)
+            end
             return job
         end
     end
@@ -326,8 +327,8 @@ function M.keep_job(job, fields, count, facts)
     at[fields[count]] = job
 end
 
--- What M.read reads, `false` for what is not set, and how many they are. The first four tell whether
--- it looks at the last six. One table for all calls.
+-- What M.read reads, `false` for what is not set, and how many they are. Where the first four say
+-- enough it does not look at the last six (see M.gpus_asked). One table for all calls.
 function M.fields_read(d, more)
     local out, count = state.fields, FEW_FIELDS
     local per_node, per_job = d.tres_per_node or false, d.tres_per_job or false
@@ -510,7 +511,7 @@ function M.read(d, more)
     end
     local limit = M.number(d.time_limit) or M.number(more.default_time)
     local qos, partition, requeue = M.text(d.qos), M.text(d.partition), M.number16(d.requeue)
-    local gpus, only_per_job = M.gpus_asked(d, nodes, tasks, per_node)
+    local gpus, only_per_job, looked_further = M.gpus_asked(d, nodes, tasks, per_node)
     local request = {
         desc = d, account = more.account ~= "" and more.account or nil, batch = more.batch,
         qos = string.lower(qos), qos_given = qos,
@@ -518,7 +519,8 @@ function M.read(d, more)
         gpus = gpus, nodes = nodes, multi_node = (min_nodes or nodes) > 1,
         exclusive = M.number(d.shared) == 0, at_once = M.at_once(M.text(d.array_inx)),
         time_limit = limit and limit * 60, declared = declared, bad_declared = bad,
-        has_time_min = time_min ~= nil, admin_comment = M.text(d.admin_comment),
+        looked_further = looked_further, has_time_min = time_min ~= nil,
+        admin_comment = M.text(d.admin_comment),
         one_node_possible = only_per_job and min_nodes == nil and max_nodes == nil
             and (tasks or 1) == 1 and M.one_node_possible(d),
     }
@@ -526,8 +528,8 @@ function M.read(d, more)
     return request
 end
 
--- GPUs by type of one array task, "" the type of those that were not named; and whether `--gpus`
--- is what says it.
+-- GPUs by type of one array task, "" the type of those that were not named; whether `--gpus` is what
+-- says it; and whether no TRES said it, so that tasks per GPU were looked at.
 function M.gpus_asked(d, nodes, tasks, per_node)
     local per_job = M.text(d.tres_per_job)
     if per_job ~= "" then
@@ -545,7 +547,7 @@ function M.gpus_asked(d, nodes, tasks, per_node)
     end
     if next(most) then return most, per_job ~= "" end
     local per_gpu = M.count16(d.ntasks_per_tres) or M.count16(d.ntasks_per_gpu)
-    return per_gpu and { [""] = math.ceil(all_tasks / per_gpu) } or {}, per_job ~= ""
+    return per_gpu and { [""] = math.ceil(all_tasks / per_gpu) } or {}, per_job ~= "", true
 end
 
 function M.multiplied(text, factor)
@@ -929,8 +931,7 @@ end
 -- GPU-hours of GPU-milliseconds: `2,688`, `312.5`; below 10 to the hundredth, below one to the
 -- thousandth; never below 0.
 function M.gpu_hours(ms, up)
-    local decimals = ms >= 36000000 and 1 or ms >= 3600000 and 2 or 3
-    local parts = decimals == 1 and 10 or decimals == 2 and 100 or 1000
+    local parts = ms >= 36000000 and 10 or ms >= 3600000 and 100 or 1000
     local unit = 3600000 / parts
     local part = ms % unit
     local count = (ms - part) / unit + (up and part > 0 and 1 or 0)
@@ -938,9 +939,11 @@ function M.gpu_hours(ms, up)
     local rest = count % parts
     local whole = M.grouped((count - rest) / parts)
     if rest == 0 then return whole end
-    local digits = string.gsub(string.format("%0" .. decimals .. "d", rest), "0+$", "")
-    return whole .. "." .. digits
+    while rest % 10 == 0 do rest, parts = rest / 10, parts / 10 end
+    return string.format(M.DECIMALS[parts], whole, rest)
 end
+
+M.DECIMALS = { [10] = "%s.%d", [100] = "%s.%02d", [1000] = "%s.%03d" }
 
 -- A budget in GPU-hours; made once, since it is said with every job.
 function M.budget_of(facts)
@@ -949,10 +952,12 @@ function M.budget_of(facts)
 end
 
 function M.grouped(count)
-    local text, again = string.format("%d", count), 1
-    if count < 1000 then return text end
-    while again > 0 do text, again = string.gsub(text, "^(%d+)(%d%d%d)", "%1,%2") end
-    return text
+    local text = ""
+    while count >= 1000 do
+        local last = count % 1000
+        text, count = string.format(",%03d", last) .. text, (count - last) / 1000
+    end
+    return string.format("%d", count) .. text
 end
 
 -- Seconds in two units at most: `2 h 30 min`.

@@ -247,6 +247,13 @@ def python_says(job_desc, snapshot, promised):
     age=st.sampled_from([5, 9999]),
 )
 @example(
+    # no TRES says the GPUs, so other fields do
+    jobs=[{"default_account": "vision", "tres_per_node": "", "script": "#!/bin/sh"}],
+    one={"ntasks_per_tres": 1},
+    policy={},
+    age=5,
+)
+@example(
     # a fast lane that is off, and a job that would cost nothing in it
     jobs=[{"default_account": "vision", "shared": 0, "time_limit": 0, "time_min": 1}],
     one={},
