@@ -44,7 +44,9 @@ class PyslurmSlurm(CommandSlurm):
                 where="pyslurm.Jobs.load",
                 mend='set slurm.backend = "commands"',
             ) from bad
-        return squeue.with_shares(self.commands, found) if shares else found
+        if not shares or not squeue.uneven(found):
+            return found
+        return squeue.with_shares(self.commands, found)
 
     def _load(self) -> Any:
         try:

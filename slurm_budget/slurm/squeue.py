@@ -6,7 +6,7 @@ record ends when all its fields have come, so a newline inside the last one does
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
@@ -180,9 +180,12 @@ def jobs(
     ]
     if not shares:
         return found
-    if any(item.gpus and item.nodes and not item.gpus_on for item in found):
-        return with_shares(commands, found)
-    return with_excluded(commands, found)
+    return with_shares(commands, found) if uneven(found) else with_excluded(commands, found)
+
+
+def uneven(found: Iterable[Job]) -> bool:
+    """Whether a run of several nodes did not ask for its GPUs by node."""
+    return any(item.gpus and item.nodes and not item.gpus_on for item in found)
 
 
 def with_excluded(commands: Commands, found: list[Job]) -> list[Job]:
@@ -197,9 +200,8 @@ def with_excluded(commands: Commands, found: list[Job]) -> list[Job]:
 
 
 def with_shares(commands: Commands, found: list[Job]) -> list[Job]:
-    """The same with GPUs by node, for which a run of several nodes did not ask by node, and with
-    `--exclude`, by one command. What that does not tell (the run started or ended in between) stays
-    empty: not known.
+    """The same with GPUs by node and with `--exclude`, by one command. What that does not tell (the
+    run started or ended in between) stays empty: not known.
     """
     text = checked(commands.run("scontrol", "-d", "show", "job"))
     exact, excluded = gpus_by_node(text), excluded_by(text)

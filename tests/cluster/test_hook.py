@@ -385,13 +385,15 @@ def test_a_partition_that_wants_several_nodes_and_keeps_funded_out(site: Playgro
     try:
         site.sbudget("sweep")
         assert "AllowQos keeps out funded-" in site.sbudget("doctor", code=None).out
-        job, _ = site.sbatch(ANA, "-pgangs", "--gpus=2", "--qos=funded", "-t600", command="true")
+        job, _ = site.sbatch(
+            ANA, "-pgangs", "--gpus=2", "--qos=funded", "-t600", command="sleep 60"
+        )
         assert site.job(job)["QOS"] == "funded-vision"
         site.sbudget("sweep")
         assert site.job(job)["QOS"] == "preemptible"
         assert "w=partition" in site.job(job)["admin_comment"]
-        site.wait("it starts", lambda: site.last(job) == "COMPLETED")
-        assert len(NodeSet(site.rows(job)[-1][5])) == 2
+        site.wait("it starts", lambda: site.state(job) == "RUNNING")
+        assert len(NodeSet(site.job(job)["NodeList"])) == 2
     finally:
         site.slurm("scancel", "-p", "gangs", code=None)
         site.wait("an empty queue", lambda: not site.slurm("squeue", "-h", "-a").strip())
