@@ -158,7 +158,7 @@ def measure(count: int, jobs: int) -> dict[str, float]:
     return {
         "running": sum(job.running for job in seen.jobs),
         "retags": len(found.verdicts.retags),
-        "owed": found.demands,
+        "owed": len(found.owed),
         "start": len(found.choices),
         "requeued": len(found.requeues),
         "seconds": seconds,
