@@ -8,9 +8,9 @@ from slurm_budget.state.slurm import Partition
 _PAIR = re.compile(r"(\w+)=(\S*)")
 
 
-def text(commands: Commands) -> str:
-    """`scontrol show partition`, a line each."""
-    return checked(commands.run("scontrol", "-o", "-a", "show", "partition"))
+def read(commands: Commands) -> dict[str, Partition]:
+    """Partitions by name. Raises SlurmUnreachable."""
+    return parse(checked(commands.run("scontrol", "-o", "-a", "show", "partition")))
 
 
 def parse(reply: str) -> dict[str, Partition]:
@@ -21,6 +21,8 @@ def parse(reply: str) -> dict[str, Partition]:
             fields = dict(_PAIR.findall(line))
             out[fields["PartitionName"]] = Partition(
                 qos=_text(fields.get("QoS", "")),
+                default=fields.get("Default") == "YES",
+                weights=fields.get("TRESBillingWeights", ""),
                 min_nodes=int(fields.get("MinNodes") or 0),
                 allow_qos=_names(fields["AllowQos"]) if "AllowQos" in fields else None,
                 deny_qos=_names(fields.get("DenyQos", "")) or frozenset(),

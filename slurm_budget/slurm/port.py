@@ -99,29 +99,13 @@ class CommandSlurm:
         reply = self.commands.run("sacctmgr", "-nP", "show", "qos", "format=name")
         return set(checked(reply, silent_ok=False).split())
 
-    def billing_weights(self) -> dict[str, str]:
-        """TRESBillingWeights by partition; empty text where it has none."""
-        text = partitions.text(self.commands)
-        out = {}
-        for line in text.splitlines():
-            name = re.match(r"PartitionName=(\S+)", line)
-            weights = re.search(r"TRESBillingWeights=(\S+)", line)
-            if name:
-                out[name[1]] = weights[1] if weights else ""
-        return out
-
     def partitions(self) -> dict[str, Partition]:
         """What each partition asks of a job."""
-        return partitions.parse(partitions.text(self.commands))
+        return partitions.read(self.commands)
 
     def default_partition(self) -> str:
         """The partition of jobs that name none; empty where there is none."""
-        text = partitions.text(self.commands)
-        for line in text.splitlines():
-            name = re.match(r"PartitionName=(\S+)", line)
-            if name and re.search(r"\bDefault=YES\b", line):
-                return name[1]
-        return ""
+        return next((name for name, one in self.partitions().items() if one.default), "")
 
     def accounts_of(self, cluster: str, user: str) -> list[str]:
         """The accounts that a user may charge, the default one first."""

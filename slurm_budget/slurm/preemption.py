@@ -18,6 +18,4 @@ def everywhere(config: Mapping[str, str]) -> int | None:
 
 def read(commands: Commands, config: Mapping[str, str]) -> Preemption:
     """Two commands. Raises SlurmUnreachable."""
-    return Preemption(
-        sacctmgr.read_qos(commands), partitions.parse(partitions.text(commands)), everywhere(config)
-    )
+    return Preemption(sacctmgr.read_qos(commands), partitions.read(commands), everywhere(config))

@@ -58,9 +58,12 @@ class Qos:
 @dataclass(frozen=True, slots=True)
 class Partition:
     """What a partition asks of a job: so many nodes, and a QOS that it allows (`allow_qos` None:
-    any) and does not deny. `qos` is its own, empty where it has none. QOS in lower case."""
+    any) and does not deny. `qos` is its own, empty where it has none; QOS that it allows or denies
+    are in lower case. `default`: of jobs that name none. `weights`: TRESBillingWeights as text."""
 
     qos: str = ""
+    default: bool = False
+    weights: str = ""
     min_nodes: int = 0
     allow_qos: frozenset[str] | None = None
     deny_qos: frozenset[str] = frozenset()

@@ -21,6 +21,7 @@ from slurm_budget.slurm.command import checked
 from slurm_budget.slurm.port import CommandSlurm
 from slurm_budget.state.budget import ALL_GPUS, BudgetTree
 from slurm_budget.state.jobs import Node
+from slurm_budget.state.slurm import Partition
 from slurm_budget.usecases import hook, publish
 
 
@@ -35,6 +36,7 @@ class _Round:
     cluster: str
     config: Mapping[str, str] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
+    partitions: Mapping[str, Partition] = field(default_factory=dict)
     tree: BudgetTree | None = None
 
     @property
@@ -81,7 +83,9 @@ def _slurmctld(seen: _Round) -> Iterator[Finding]:
 def _nodes(seen: _Round) -> Iterator[Finding]:
     seen.nodes = seen.slurm.nodes()
     yield from rules.gpus(seen.nodes)
-    yield from rules.partitions(seen.slurm.billing_weights(), seen.gpu_partitions)
+    seen.partitions = seen.slurm.partitions()
+    weights = {name: one.weights for name, one in seen.partitions.items()}
+    yield from rules.partitions(weights, seen.gpu_partitions)
 
 
 def _ledger(seen: _Round) -> Iterator[Finding]:
@@ -112,7 +116,7 @@ def _slurmdbd(seen: _Round) -> Iterator[Finding]:
         yield from site.users(seen.tree, people.accounts_of(seen.slurm.commands, cluster))
         wanted = {funded_qos(name) for name in seen.tree.nodes} | {"preemptible"}
         yield site.qos(wanted, seen.slurm.qos_names())
-        yield from site.partition_qos(seen.slurm.partitions(), seen.gpu_partitions, wanted)
+        yield from site.partition_qos(seen.partitions, seen.gpu_partitions, wanted)
     if seen.nodes:
         tres = seen.config.get("AccountingStorageTRES", "")
         yield from site.gpu_types(seen.nodes, seen.settings.jobs.gpu_weights, seen.tree, tres)
