@@ -43,6 +43,17 @@ class RunDoor(Door):
             if number is not None:
                 yield from runs.between(connection, self._names, number, start, end)
 
+    def charged_between(
+        self, cluster: str, accounts: Iterable[str], start: int, end: int
+    ) -> Iterator[Run]:
+        """Those of some accounts of which something is charged in [start, end), the same way."""
+        with self._read() as connection:
+            number = self._names.find(connection, cluster)
+            if number is not None:
+                yield from runs.charged_between(
+                    connection, self._names, number, accounts, start, end
+                )
+
     def unfinished_runs(self, cluster: str) -> list[Run]:
         """Runs without an end. Which of them live, Slurm's queue knows."""
         with self._read() as connection:

@@ -1,10 +1,10 @@
 """Runs out of the ledger. How they get in is in recording.py."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Connection, Row, bindparam, text
 
 from slurm_budget.core.window import FOREVER
 from slurm_budget.ledger.names import Names
@@ -89,6 +89,30 @@ def between(
         f" AND {NOT_REPLACED}"
         " ORDER BY r.start_at, r.job_id"
     ).execution_options(yield_per=BATCH)
+    names.learn(connection)  # no other query may come between streamed rows
+    for row in connection.execute(query, {"cluster": cluster, "start": start, "end": end}):
+        yield to_run(connection, names, row)
+
+
+def charged_between(
+    connection: Connection,
+    names: Names,
+    cluster: int,
+    accounts: Iterable[str],
+    start: int,
+    end: int,
+) -> Iterator[Run]:
+    """Runs of some accounts of which something is charged in [start, end); one row at a time."""
+    numbers = [names.find(connection, account) for account in accounts]
+    query = (
+        text(
+            "SELECT r.* FROM runs r WHERE +r.cluster_id = :cluster AND r.start_at < :end"
+            " AND r.charged_until > :start AND r.funded = 1 AND r.account_id IN :accounts"
+            f" AND {NOT_REPLACED} ORDER BY r.start_at, r.job_id"
+        )
+        .bindparams(bindparam("accounts", [n for n in numbers if n is not None], expanding=True))
+        .execution_options(yield_per=BATCH)
+    )
     names.learn(connection)  # no other query may come between streamed rows
     for row in connection.execute(query, {"cluster": cluster, "start": start, "end": end}):
         yield to_run(connection, names, row)

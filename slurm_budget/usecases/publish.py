@@ -95,9 +95,11 @@ def charged_parts(
     """(start, end, rate) of every protected part that a sliding window charges, by account."""
     parts: dict[str, list[tuple[int, int, int]]] = {name: [] for name in names}
     weights, length = weights_of(settings), settings.window.length
-    for run in ledger.runs_between(tree.cluster, now - length, now):
+    nodes = (node for name in parts for node in tree.subtree(name))
+    below = {name for node in nodes for name in (node.name, *node.aliases)}
+    for run in ledger.charged_between(tree.cluster, below, now - length, now):
         account = tree.resolve(run.account)
-        if run.class_ != "funded" or account is None:
+        if account is None:
             continue
         start, end = protected(run)
         for node in tree.ancestors(account):

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from slurm_budget.core.report import sums_of as sums_of_period
 from slurm_budget.core.standing import Key, Sums
 from slurm_budget.core.tally import tally
-from slurm_budget.core.window import Window
+from slurm_budget.core.window import Window, protected
 from slurm_budget.errors import SlurmUnreachable
 from slurm_budget.ledger import sums as sums_of
 from slurm_budget.ledger.store import Ledger, Recorded
@@ -173,6 +173,22 @@ def test_runs_come_back_as_they_went_in(ledger: Ledger) -> None:
     assert list(ledger.runs_between("main", 200, 400)) == [found[1]]
     assert ledger.unfinished_runs("main") == [found[1]]
     assert list(ledger.runs_between("nowhere", 0, 999)) == []
+
+
+@few
+@given(found=runs, start=st.integers(0, 300), accounts=st.sets(st.sampled_from(["vision", "none"])))
+def test_what_is_charged_of_accounts_is_all_of_theirs_that_a_period_cuts(  # type: ignore[no-untyped-def]
+    ledger: Ledger, found: list[Run], start: int, accounts
+) -> None:
+    wipe(ledger)
+    ledger.record_runs(found, source="t", now=1)
+    wanted = [
+        one
+        for one in ledger.runs_between("main", -1, 350)
+        if one.account in accounts and one.class_ == "funded"
+        if protected(one)[1] > start
+    ]
+    assert list(ledger.charged_between("main", accounts, start, 350)) == wanted
 
 
 def test_a_correction_is_a_new_row_that_names_the_old(ledger: Ledger) -> None:
