@@ -10,6 +10,7 @@ from slurm_budget.core.weights import counted_type
 from slurm_budget.state.budget import ALL_GPUS, BudgetTree
 from slurm_budget.state.jobs import Node
 from slurm_budget.state.slurm import Partition
+from slurm_budget.text.nearest import listed
 
 SKEW = 5
 """Seconds between two clocks from which a sidecar acts on nothing (usecases/fence)."""
@@ -21,9 +22,7 @@ NEWS = 180
 
 def some(names: Iterable[str]) -> str:
     """The first few of many, and how many more there are."""
-    listed = sorted(names)
-    more = f" and {len(listed) - 5} more" if len(listed) > 5 else ""
-    return ", ".join(listed[:5]) + more
+    return listed(names, 5)
 
 
 def versions(controller: str, here: str) -> list[Finding]:
@@ -192,11 +191,12 @@ def partition_qos(
     for name in sorted(set(partitions) & set(with_gpus)):
         shut = {qos for qos in wanted if not partitions[name].allows(qos)}
         if shut:
-            says = "AllowQos" if partitions[name].allow_qos is not None else "DenyQos"
-            what = f"{says} keeps out {some(shut)}: jobs that get this QOS are refused or wait"
-            mend = (
-                f"slurm.conf: name our QOS in {says} of PartitionName={name}, if that is not meant"
+            allow = partitions[name].allow_qos is not None
+            says, do = (
+                ("AllowQos", "name our QOS in") if allow else ("DenyQos", "take our QOS out of")
             )
+            what = f"{says} keeps out {some(shut)}: jobs that get this QOS are refused or wait"
+            mend = f"slurm.conf: {do} {says} of PartitionName={name}, if that is not meant"
             out.append(Finding(f"qos of {name}", "warning", what, mend, "slurm.conf"))
     return out
 

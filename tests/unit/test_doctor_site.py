@@ -165,3 +165,7 @@ def test_partitions_that_keep_our_qos_out_are_named_where_they_have_gpus() -> No
         "DenyQos keeps out funded-a",
         "AllowQos keeps out funded-b, preemptible",
     ]
+    assert [one.mend.partition(", if")[0] for one in found] == [
+        "slurm.conf: take our QOS out of DenyQos of PartitionName=debug",
+        "slurm.conf: name our QOS in AllowQos of PartitionName=prod",
+    ]
