@@ -229,11 +229,8 @@ def excluded_by(text: str) -> dict[int, tuple[str, ...]]:
     told: dict[int, list[str]] = {}
     at = 0
     for head, listed in _EXCLUDED.findall(text):
-        if head:
-            at = int(head)
-            told.setdefault(at, []).append(head)
-        else:
-            told.setdefault(at, []).append(listed)
+        at = int(head) if head else at
+        told.setdefault(at, []).append(listed)
     return {number: nodes(lines[1]) for number, lines in told.items() if len(lines) == 2}
 
 

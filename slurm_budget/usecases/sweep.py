@@ -13,14 +13,14 @@ from slurm_budget.errors import LeaseLost, LedgerUnreachable, SbudgetError, Slur
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.ports import JobPort
 from slurm_budget.settings import Settings
-from slurm_budget.state.snapshot import Snapshot
+from slurm_budget.state.snapshot import Policy, Snapshot
 from slurm_budget.state.sweep import SweepPolicy
 from slurm_budget.usecases.accounting import Source
 from slurm_budget.usecases.act import Actor
 from slurm_budget.usecases.deciding import decide
 from slurm_budget.usecases.fence import Fence
 from slurm_budget.usecases.moving import move_classes
-from slurm_budget.usecases.observe import observe
+from slurm_budget.usecases.observe import World, observe
 from slurm_budget.usecases.policy import hook_policy, sweep_policy
 from slurm_budget.usecases.publish import publish, returns, snapshot, tell
 from slurm_budget.usecases.sessions import warn
@@ -88,13 +88,16 @@ def sweep(
     return out
 
 
+def _hook_policy(world: World, settings: Settings) -> Policy:
+    partitions = world.preemption.partitions
+    return hook_policy(settings, world.nodes, world.config, world.operators, partitions)
+
+
 def _introduce(out: Swept, settings: Settings) -> None:
     """The first snapshot comes before the deeds: by it alone does the hook know an operator, and
     would refuse what a sweep does that is neither root nor SlurmUser. No account is in it, so
     nothing is promised that the deeds are about to use."""
-    world = out.world
-    partitions = world.preemption.partitions
-    hook = hook_policy(settings, world.nodes, world.config, world.operators, partitions)
+    world, hook = out.world, _hook_policy(out.world, settings)
     with suppress(SbudgetError):  # the one behind the deeds says why
         publish(settings, Snapshot(world.cluster, world.now, world.now, hook, {}, {}))
 
@@ -102,8 +105,7 @@ def _introduce(out: Swept, settings: Settings) -> None:
 def _publish(out: Swept, ledger: Ledger, settings: Settings, paused: str) -> None:
     """The deeds are done by now: that the file could not be written must not hide them."""
     world, found = out.world, out.decision.verdicts
-    partitions = world.preemption.partitions
-    hook = hook_policy(settings, world.nodes, world.config, world.operators, partitions)
+    hook = _hook_policy(world, settings)
     back = returns(world, found, ledger, settings)
     try:
         publish(settings, snapshot(world, found, back, hook, world.now))
