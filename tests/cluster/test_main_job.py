@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -218,62 +219,65 @@ def test_a_ledger_that_is_none_is_refused(site: Playground, tmp_path: Path) -> N
     assert str(fake) in done.err
 
 
-def test_a_job_that_waits_for_budget_is_released_when_it_is_there(site: Playground) -> None:
+@pytest.fixture
+def waiting(site: Playground) -> Iterator[dict[str, str]]:
+    """An environment in which jobs that no budget allows are held; the hook knows it by a sweep."""
     waits = site.site / "wait.toml"
     waits.write_text(site.config.read_text().replace("[jobs]", '[jobs]\non_exhausted = "wait"'))
     env = {"SBUDGET_CONFIG": str(waits)}
+    try:
+        site.sbudget("sweep", env=env)
+        yield env
+    finally:
+        site.sbudget("sweep")
+
+
+def test_a_job_that_waits_for_budget_is_released_when_it_is_there(
+    site: Playground, waiting: dict[str, str]
+) -> None:
     # 320 of robotics' 600 GPU-seconds each: both do not fit, one does whatever the first has used
     costs = ("--comment=min-runtime=40s", "--time=2")
-    try:
-        site.sbudget("sweep", env=env)
-        first, _ = site.sbatch(CLEO, *FUNDED, *costs, "60")
-        site.wait("the first runs", lambda: site.state(first) == "RUNNING", 30)
-        second, said = site.sbatch(CLEO, *FUNDED, *costs, "1")
-        assert "robotics" in said
-        site.sbudget("sweep", env=env)
-        site.wait("it is held", lambda: site.job(second)["Reason"].startswith("JobHeld"), 30)
-        site.slurm("scancel", str(first))
+    first, _ = site.sbatch(CLEO, *FUNDED, *costs, "60")
+    site.wait("the first runs", lambda: site.state(first) == "RUNNING", 30)
+    second, said = site.sbatch(CLEO, *FUNDED, *costs, "1")
+    assert "robotics" in said
+    site.sbudget("sweep", env=waiting)
+    site.wait("it is held", lambda: site.job(second)["Reason"].startswith("JobHeld"), 30)
+    site.slurm("scancel", str(first))
 
-        def swept_until_done() -> bool:
-            site.sbudget("sweep", env=env)
-            return site.last(second) == "COMPLETED"
+    def swept_until_done() -> bool:
+        site.sbudget("sweep", env=waiting)
+        return site.last(second) == "COMPLETED"
 
-        site.wait("it is released and runs", swept_until_done, 30)
-        # slurmdbd may hear of a short run's end before its QOS
-        site.wait("its QOS", lambda: site.rows(second)[-1][2] == "funded-robotics", 30)
-    finally:
-        site.sbudget("sweep")
+    site.wait("it is released and runs", swept_until_done, 30)
+    # slurmdbd may hear of a short run's end before its QOS
+    site.wait("its QOS", lambda: site.rows(second)[-1][2] == "funded-robotics", 30)
 
 
-def test_a_hold_that_somebody_asked_for_is_not_lifted(site: Playground) -> None:
+def test_a_hold_that_somebody_asked_for_is_not_lifted(
+    site: Playground, waiting: dict[str, str]
+) -> None:
     """Nor is one that the sweep could not tell from the hook's: that is refused."""
-    waits = site.site / "wait.toml"
-    waits.write_text(site.config.read_text().replace("[jobs]", '[jobs]\non_exhausted = "wait"'))
-    env = {"SBUDGET_CONFIG": str(waits)}
     costs = ("--comment=min-runtime=40s", "--time=2")
-    try:
-        site.sbudget("sweep", env=env)
-        first, _ = site.sbatch(CLEO, *FUNDED, *costs, "60")
-        site.wait("the first runs", lambda: site.state(first) == "RUNNING", 30)
-        frozen, _ = site.sbatch(CLEO, *FUNDED, *costs, "1")
-        # it can start nowhere, so that its user has the time to hold it
-        let_go, _ = site.sbatch(CLEO, *FUNDED, *costs, "--begin=now+1hour", "1")
-        refused = site.as_user(CLEO, "scontrol", "hold", str(frozen))
-        assert refused.code == 1, refused
-        assert "violates accounting/QOS policy" in refused.err, refused
-        site.slurm("scontrol", "hold", str(frozen))
-        assert site.as_user(CLEO, "scontrol", "release", str(let_go)).code == 0
-        site.sbudget("sweep", env=env)
-        assert "w=budget" in site.job(let_go)["admin_comment"]
-        assert site.as_user(CLEO, "scontrol", "hold", str(let_go)).code == 0
-        site.slurm("scancel", str(first))
+    first, _ = site.sbatch(CLEO, *FUNDED, *costs, "60")
+    site.wait("the first runs", lambda: site.state(first) == "RUNNING", 30)
+    frozen, _ = site.sbatch(CLEO, *FUNDED, *costs, "1")
+    # it can start nowhere, so that its user has the time to hold it
+    let_go, _ = site.sbatch(CLEO, *FUNDED, *costs, "--begin=now+1hour", "1")
+    refused = site.as_user(CLEO, "scontrol", "hold", str(frozen))
+    assert refused.code == 1, refused
+    assert "violates accounting/QOS policy" in refused.err, refused
+    site.slurm("scontrol", "hold", str(frozen))
+    assert site.as_user(CLEO, "scontrol", "release", str(let_go)).code == 0
+    site.sbudget("sweep", env=waiting)
+    assert "w=budget" in site.job(let_go)["admin_comment"]
+    assert site.as_user(CLEO, "scontrol", "hold", str(let_go)).code == 0
+    site.slurm("scancel", str(first))
 
-        def funded() -> bool:
-            site.sbudget("sweep", env=env)
-            return site.job(frozen)["QOS"] == "funded-robotics"
+    def funded() -> bool:
+        site.sbudget("sweep", env=waiting)
+        return site.job(frozen)["QOS"] == "funded-robotics"
 
-        site.wait("the budget allows it", funded, 30)
-        reasons = [site.job(job)["Reason"] for job in (frozen, let_go)]
-        assert reasons == ["JobHeldAdmin", "JobHeldUser"]
-    finally:
-        site.sbudget("sweep")
+    site.wait("the budget allows it", funded, 30)
+    reasons = [site.job(job)["Reason"] for job in (frozen, let_go)]
+    assert reasons == ["JobHeldAdmin", "JobHeldUser"]
