@@ -44,6 +44,7 @@ check: setup
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check slurm_budget tests
 	.venv/bin/mypy --strict slurm_budget
+	.venv/bin/mypy --scripts-are-modules --ignore-missing-imports scripts/bench-* scripts/*lib scripts/hookbench
 	.venv/bin/lint-imports
 
 generate: setup
