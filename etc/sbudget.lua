@@ -19,7 +19,10 @@ local SWITCH_WAIT = 300            -- seconds to wait for nodes under one switch
 local DEEPEST = 64                 -- levels of a tree of accounts; more is a loop
 local QUIET = 60                   -- seconds between two log lines about trouble
 local PAGE = 4096                  -- bytes of the snapshot that are read at once
-local LONGEST_LINE = 1024          -- bytes of a line of the snapshot
+local ENTRY = 16                   -- bytes of a line of its index
+local LONGEST_CHAIN = 32           -- lines of the index that a search has to look at
+local PRIME = 17592186044399       -- 2^44 - 17; see slurm_budget/core/snapshot_index.py
+local KEEP_NAMES = 3600            -- seconds that the names of users are remembered
 local MOST_JOBS = 1000             -- kinds of requests that are remembered of a snapshot
 local FEW_FIELDS = 20              -- fields of a request that are always read
 local GPU = "gres/gpu"
@@ -35,6 +38,9 @@ local state = {
     facts = nil,             -- see M.snapshot
     file = nil,              -- the snapshot, open while a call is answered
     fields = {},             -- see M.fields_read
+    kinds = nil,             -- see M.read_snapshot
+    names = {},              -- of users, by uid, since `named`
+    named = 0,
     made = {}, sums = {},    -- promises since then: {second, {budget = GPU-ms}}, and their sums
     complained = nil,        -- when trouble was last logged, and how often not since
     kept_quiet = 0,
@@ -298,17 +304,19 @@ function M.job(request, policy)
 end
 
 -- The job of a request. It is the same for the same fields and the same settings, and most requests
--- have fields that one before them had: those of a snapshot are kept in a tree with a level a field.
+-- have fields that one before them had: those of the same settings are kept in a tree with a level a
+-- field.
 function M.job_seen(d, more, facts)
     if facts == nil then return M.job(M.read(d, more), M.plain_policy()) end
     local fields, count = M.fields_read(d, more)
-    local at = facts.jobs
+    local kinds = facts.kinds
+    local at = kinds.jobs
     for index = 1, count do
         at = at[fields[index]]
         if at == nil then
-            local job = M.job(M.read(d, more), facts.policy)
+            local job = M.job(M.read(d, more), kinds.policy)
             if count > FEW_FIELDS or not job.request.looked_further then
-                M.keep_job(job, fields, count, facts)
+                M.keep_job(job, fields, count, kinds)
             end
             return job
         end
@@ -316,10 +324,10 @@ function M.job_seen(d, more, facts)
     return at
 end
 
-function M.keep_job(job, fields, count, facts)
-    if facts.jobs_kept >= MOST_JOBS then facts.jobs, facts.jobs_kept = {}, 0 end
-    facts.jobs_kept = facts.jobs_kept + 1
-    local at = facts.jobs
+function M.keep_job(job, fields, count, kinds)
+    if kinds.kept >= MOST_JOBS then kinds.jobs, kinds.kept = {}, 0 end
+    kinds.kept = kinds.kept + 1
+    local at = kinds.jobs
     for index = 1, count - 1 do
         local below = at[fields[index]] or {}
         at[fields[index]], at = below, below
@@ -382,22 +390,28 @@ end
 
 -- Every budget that the job must fit: the user's own, the account's, and those above.
 function M.budgets(job, account)
-    if not M.has_users(account.name) then return M.chain(account) end
     local user = M.user_name(job.desc)
-    if account.of_user[user] == nil then
-        local out = { M.user(account, user) }
-        for _, facts in ipairs(M.chain(account)) do out[#out + 1] = facts end
-        account.of_user[user] = out
+    local known = account.of_user[user]
+    if known == nil then
+        local own = M.user(account, user)
+        known = M.chain(account)
+        if own then
+            local above = known
+            known = { own }
+            for index = 1, #above do known[index + 1] = above[index] end
+        end
+        account.of_user[user] = known
     end
-    return account.of_user[user]
+    return known
 end
 
--- Slurm reads /etc/passwd for every name that it is asked for, so we ask once per snapshot.
+-- Slurm reads /etc/passwd, or asks the site's directory, for every name that it is asked for.
 function M.user_name(d)
-    local names, uid = state.facts.user_names, M.number(d.user_id)
+    local uid = M.number(d.user_id)
     if uid == nil then return M.text(d.user_name) end
-    if names[uid] == nil then names[uid] = M.text(d.user_name) end
-    return names[uid]
+    if now - state.named > KEEP_NAMES or now < state.named then state.names, state.named = {}, now end
+    if state.names[uid] == nil then state.names[uid] = M.text(d.user_name) end
+    return state.names[uid]
 end
 
 function M.chain(account)
@@ -982,8 +996,9 @@ end
 
 ----------------------------------------------------------------- the snapshot
 
--- What the sweep published: {policy, observed_at, and what was found in it so far}; nil when it
--- cannot be read. As long as the first line is the same, nothing else is read again.
+-- What the sweep published: {kinds, policy, observed_at, accounts found so far, where the index
+-- begins, its slots}; nil when it cannot be read. As long as the first line is the same, nothing
+-- else is read again.
 function M.snapshot()
     if state.file then return state.facts end
     local file, reason = io.open(settings.snapshot, "rb")
@@ -1021,13 +1036,24 @@ function M.read_snapshot(file)
     if file:seek("end") ~= size or not string.find(M.chunk(file, size - 24, 24), "\nend\t%d+\n$") then
         error("is cut off", 0)
     end
-    local facts = {
-        observed_at = M.whole(head[3]), accounts = {}, has_users = {}, user_names = {},
-        page = "", jobs = {}, jobs_kept = 0,
-    }
-    local policy, first = M.policy(file, #header)
-    facts.policy, facts.halves = policy, { first, size - 1 }
-    return facts, header
+    local kinds = M.kinds(file, chunk, #header)
+    return {
+        observed_at = M.whole(head[3]), accounts = {}, kinds = kinds, policy = kinds.policy,
+        index = head[8] and M.whole(head[8]), slots = head[9] and M.whole(head[9]),
+    }, header
+end
+
+-- {the settings, their lines, the requests that were seen under them and how many these are}. They
+-- seldom change, and what a request means depends on nothing else of a snapshot; `chunk` is its
+-- beginning, with `at` bytes of another line before them.
+function M.kinds(file, chunk, at)
+    local known = state.kinds
+    local same = known and string.sub(chunk, at + 1, at + #known.text) == known.text
+    if not same or string.find(chunk, "^[PWG]\t", at + #known.text + 1) then
+        local policy, text = M.policy(file, at)
+        state.kinds = { policy = policy, text = text, jobs = {}, kept = 0 }
+    end
+    return state.kinds
 end
 
 -- `length` bytes from byte `at` on, counted from 0; fewer at the end of the file.
@@ -1054,8 +1080,7 @@ function M.plain_policy()
     }
 end
 
--- The settings, which are the lines from byte `at` on that begin with P, W or G; and the byte where
--- others begin.
+-- The settings, which are the lines from byte `at` on that begin with P, W or G; and their text.
 function M.policy(file, at)
     local policy, length = M.plain_policy(), PAGE
     local chunk, from = M.chunk(file, at, length), 1
@@ -1065,7 +1090,7 @@ function M.policy(file, at)
             M.set_policy(policy, kind, name, value)
             from = after
         elseif #chunk < length or string.find(chunk, "\n", from, true) then
-            return policy, at + from - 1
+            return policy, string.sub(chunk, 1, from - 1)
         else
             length = length * 2
             chunk = M.chunk(file, at, length)
@@ -1122,13 +1147,6 @@ function M.account_in(line)
     }
 end
 
--- Whether any user has a budget of their own in an account; few do.
-function M.has_users(account)
-    local known = state.facts.has_users
-    if known[account] == nil then known[account] = M.line("U", account) ~= nil end
-    return known[account]
-end
-
 -- The budget of a user in an account, nil where they have none of their own.
 function M.user(account, user)
     local line = M.line("U", account.name, user)
@@ -1143,61 +1161,38 @@ function M.user(account, user)
     }
 end
 
--- The first line that begins so, nil where there is none. The lines are in order, so a few small
--- reads find one among ten thousand; reading them all takes ten times as long.
+-- The line that begins so, nil where there is none: found by the index, or in the whole text where a
+-- sweep of before there was one has published it.
 function M.line(kind, name, user)
     if string.find(name, "[\t\n]") or user and string.find(user, "[\t\n]") then return nil end
-    local facts, start = state.facts, "\n" .. kind .. "\t" .. name .. "\t"
+    local facts, start = state.facts, kind .. "\t" .. name .. "\t"
     if user then start = start .. user .. "\t" end
-    -- Whether an account has users was asked just before, and they stand together.
-    local line = user and M.line_in(facts.page, start)
-    if line then return line end
-    facts.page = M.page_of(string.sub(start, 2))
-    return M.line_in(facts.page, start)
+    if facts.slots then return M.line_by_index(facts, start) end
+    facts.text = facts.text or M.chunk(state.file, 0, state.file:seek("end"))
+    local at = string.find(facts.text, "\n" .. start, 1, true)
+    return at and string.match(facts.text, "^[^\n]*", at + 1)
 end
 
--- A page may end in the middle of a line, which is none then.
-function M.line_in(page, start)
-    local at = string.find(page, start, 1, true)
-    return at and string.match(page, "^[^\n]*\n", at + 1)
-end
-
--- The part of the snapshot in which a line that begins so must stand. All searches come by the same
--- few hundred places, so those and the parts are remembered, as a tree of halves:
--- {from, to, where the second half begins, the line there, first half, second half, text of it all}.
-function M.page_of(start)
-    local half = state.facts.halves
-    while half[2] - half[1] > PAGE do
-        if half[3] == nil then half[3], half[4] = M.line_behind(half[1] + M.div(half[2] - half[1], 2)) end
-        if M.before(half[4], start) then
-            half[6] = half[6] or { half[3], half[2] }
-            half = half[6]
-        else
-            half[5] = half[5] or { half[1], half[3] }
-            half = half[5]
+function M.line_by_index(facts, start)
+    local slot, mark = M.slot(start, facts.slots)
+    local chain = M.chunk(state.file, facts.index + slot * ENTRY, LONGEST_CHAIN * ENTRY)
+    for offset, marked in string.gmatch(chain, "X\t(%d+)\t(%d+)\n") do
+        if offset == "000000000" then return nil end
+        if tonumber(marked) == mark then
+            state.file:seek("set", tonumber(offset))
+            local line = state.file:read("*l")
+            if line and string.sub(line, 1, #start) == start then return line end
         end
     end
-    half[7] = half[7] or "\n" .. M.chunk(state.file, half[1], half[2] - half[1] + LONGEST_LINE)
-    return half[7]
+    return nil
 end
 
--- Where the first line begins that begins behind byte `at`, and its text.
-function M.line_behind(at)
-    local chunk = M.chunk(state.file, at, LONGEST_LINE)
-    local newline = string.find(chunk, "\n", 1, true) or error("the snapshot has a long line", 0)
-    return at + newline, string.match(chunk, "^[^\n]*", newline + 1)
-end
-
--- Whether `a` stands before `b` in the order of their bytes, which is Lua's own where no language
--- orders texts.
-function M.before(a, b)
-    if M.bytes_rule == nil then M.bytes_rule = os.setlocale(nil, "collate") == "C" end
-    if M.bytes_rule then return a < b end
-    for at = 1, math.min(#a, #b) do
-        local x, y = string.byte(a, at), string.byte(b, at)
-        if x ~= y then return x < y end
-    end
-    return #a < #b
+-- Where the search for a line that begins so starts in the index, and the mark of that line there.
+function M.slot(start, slots)
+    local hash = 0
+    for at = 1, #start do hash = (hash * 256 + string.byte(start, at)) % PRIME end
+    local slot = hash % slots
+    return slot, (hash - slot) / slots % 1000
 end
 
 function M.split(line)

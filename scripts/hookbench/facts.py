@@ -7,7 +7,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from slurm_budget.core.snapshot import encode
+from slurm_budget.core.snapshot_write import encode
 from slurm_budget.state.snapshot import AccountFacts, Policy, Snapshot, UserFacts
 
 ACCOUNTS, PROGRAMMES, USERS_EACH = 1000, 10, 10

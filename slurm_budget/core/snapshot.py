@@ -1,20 +1,23 @@
 """The snapshot as text: written by the sweep, read by the submit hook in well below a millisecond.
 
-    sbudget-snapshot<TAB>1<TAB>observed_at<TAB>published_at<TAB>cluster<TAB>bytes<TAB>crc32
+    sbudget-snapshot<TAB>1<TAB>observed_at<TAB>published_at<TAB>cluster<TAB>bytes<TAB>crc32<TAB>
+        (the same line) where the index begins<TAB>its slots
     P<TAB>min_runtime<TAB>3600                        settings, one a line
     W<TAB>h100<TAB>1500                               weight of a GPU type, thousandths
     G<TAB>gpu<TAB>8                                   GPUs of a node in a partition
     A<TAB>name<TAB>parent<TAB>qos<TAB>budget<TAB>balance<TAB>fast<TAB>back_at<TAB>gres
     L<TAB>old-name<TAB>name                           alias of an account
     U<TAB>account<TAB>user<TAB>budget<TAB>balance<TAB>fast<TAB>back_at
+    X<TAB>000000437<TAB>019                           the index, see snapshot_index.py
     end<TAB>lines between the first and this one
 
-The hook cannot afford to read ten thousand lines under slurmctld's locks. All lines after the
-settings are in the order of their bytes, so it finds an account's by halving the file a few times,
-and whoever has it as one string finds it by a plain search for `"\\nA\\tname\\t"`.
+The hook cannot afford to read ten thousand lines under slurmctld's locks, and finds those that it
+needs by the index. Lines between the settings and the index are in the order of their bytes: hooks
+of before there was an index halve the file a few times, and whoever has it as one string finds an
+account by a plain search for `"\\nA\\tname\\t"`.
 
 A file that was cut off anywhere is recognised without reading it through: the header says how long
-it must be (bytes, always twelve digits) and the last line that it is the end. The checksum is for
+it must be (bytes, in twelve digits) and the last line that it is the end. The checksum is for
 `decode`, which reads everything, and makes the header a name for the content: as long as the header
 is the same, the hook has the file in memory already.
 
@@ -36,8 +39,6 @@ if TYPE_CHECKING:
 
 MAGIC = "sbudget-snapshot"
 VERSION = "1"
-LONGEST_LINE = 1000
-"""Bytes; the hook reads in steps a little longer than that."""
 _MEND = "run `sbudget sweep`, which publishes a new one"
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -45,33 +46,10 @@ _CLASSES: tuple[Class, ...] = ("funded", "preemptible")
 _EXHAUSTED: tuple[Literal["preemptible", "wait", "reject"], ...] = ("preemptible", "wait", "reject")
 
 
-def encode(snapshot: Snapshot) -> str:
-    """The text of a snapshot; `decode(encode(s)) == s`. Raises BadInput for a name with a tab."""
-    lines = []
-    for name, a in snapshot.accounts.items():
-        lines.append(
-            _line("A", name, a.parent, a.qos, a.budget, a.balance, a.fast, a.back_at, a.gres)
-        )
-    for old, name in snapshot.aliases.items():
-        lines.append(_line("L", old, name))
-    for (account, user), u in snapshot.users.items():
-        lines.append(_line("U", account, user, u.budget, u.balance, u.fast, u.back_at))
-    lines.sort(key=_bytes)
-    if any(len(_bytes(line)) > LONGEST_LINE for line in lines):
-        raise BadInput("an account or user has an absurdly long name", mend="shorten it")
-    lines[:0] = _policy_lines(snapshot.policy)
-    body = "".join(line + "\n" for line in lines) + f"end\t{len(lines)}\n"
-    start = _line(MAGIC, VERSION, snapshot.observed_at, snapshot.published_at, snapshot.cluster)
-    checksum = f"{zlib.crc32(_bytes(body)):08x}"
-    # The size counts itself, which is why it always has twelve digits.
-    size = len(_bytes(f"{start}\t{0:012d}\t{checksum}\n{body}"))
-    return f"{start}\t{size:012d}\t{checksum}\n{body}"
-
-
 def decode(text: str) -> Snapshot:
     """Everything in it. Raises BadInput for a text that is cut off, damaged or of another kind."""
     head, body = _open(text)
-    if f"{zlib.crc32(_bytes(body)):08x}" != head[6]:
+    if f"{zlib.crc32(to_bytes(body)):08x}" != head[6]:
         raise BadInput("the snapshot is damaged: its checksum is wrong", mend=_MEND)
     accounts, aliases, users = {}, {}, {}
     for line in body.split("\n"):
@@ -116,7 +94,7 @@ def _open(text: str) -> tuple[list[str], str]:
         raise BadInput(f"the snapshot is of version {head[1]!r}, not {VERSION}", mend=_MEND)
     if len(head) < 7 or not newline:
         raise BadInput("the snapshot is cut off in its first line", mend=_MEND)
-    size = len(_bytes(text))
+    size = len(to_bytes(text))
     if size != _int(head[5]):
         raise BadInput(
             f"the snapshot is cut off: {size} bytes of the {_int(head[5])} that it says", mend=_MEND
@@ -126,7 +104,8 @@ def _open(text: str) -> tuple[list[str], str]:
     return head, body
 
 
-def _bytes(text: str) -> bytes:
+def to_bytes(text: str) -> bytes:
+    """As the file has it; bytes that were no UTF-8 stay what they were."""
     return text.encode(errors="surrogateescape")
 
 
@@ -158,27 +137,6 @@ def _user(f: list[str]) -> UserFacts:
     _expect(f, 6)
     amounts = _int(f[2]), _int(f[3]), _int(f[4])
     return UserFacts(f[0], f[1], *amounts, _int(f[5]) if f[5] else None)
-
-
-def _policy_lines(policy: Policy) -> Iterator[str]:
-    yield _line("P", "default_class", policy.default_class)
-    yield _line("P", "min_runtime", policy.min_runtime)
-    yield _line("P", "min_runtime_cap", policy.min_runtime_cap)
-    yield _line("P", "on_exhausted", policy.on_exhausted)
-    yield _line("P", "messages", int(policy.messages))
-    yield _line("P", "max_age", policy.max_age)
-    yield _line("P", "fast_lane_gpu_time", policy.fast_lane_gpu_time)
-    yield _line("P", "node_gpus", policy.node_gpus)
-    yield _line("P", "topology", int(policy.topology))
-    yield _line("P", "preemptible_qos", policy.preemptible_qos)
-    yield _line("P", "job_requeue", int(policy.job_requeue))
-    yield _line("P", "operators", ",".join(map(str, policy.operators)))
-    if policy.several_nodes:
-        yield _line("P", "several_nodes", ",".join(policy.several_nodes))
-    for kind, weight in sorted(policy.weights.items()):
-        yield _line("W", kind, weight)
-    for partition, gpus in sorted(policy.partition_gpus.items()):
-        yield _line("G", partition, gpus)
 
 
 def _policy(body: str) -> Policy:
@@ -217,14 +175,6 @@ def _policy(body: str) -> Policy:
         operators=tuple(_int(uid) for uid in said.get("operators", "").split(",") if uid),
         several_nodes=tuple(filter(None, said.get("several_nodes", "").split(","))),
     )
-
-
-def _line(*given: str | int | None) -> str:
-    texts = ["" if value is None else str(value) for value in given]
-    for text in texts:
-        if "\t" in text or "\n" in text:
-            raise BadInput(f"{text!r} cannot stand in a snapshot", mend="rename it without tabs")
-    return "\t".join(texts)
 
 
 def _expect(given: list[str], number: int) -> None:

@@ -6,7 +6,8 @@ from dataclasses import replace
 from slurm_budget import files
 from slurm_budget.core import back, doctor, live, told
 from slurm_budget.core.retag import Verdicts
-from slurm_budget.core.snapshot import decode, encode
+from slurm_budget.core.snapshot import decode
+from slurm_budget.core.snapshot_write import encode
 from slurm_budget.core.weights import rate
 from slurm_budget.core.window import protected
 from slurm_budget.errors import SbudgetError

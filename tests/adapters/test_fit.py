@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from slurm_budget.core.fit import Fit, parse
-from slurm_budget.core.snapshot import encode
+from slurm_budget.core.snapshot_write import encode
 from slurm_budget.errors import BadInput, LedgerUnreachable
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.settings import Settings

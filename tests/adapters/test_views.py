@@ -14,7 +14,7 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from slurm_budget.core.snapshot import encode
+from slurm_budget.core.snapshot_write import encode
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
 from slurm_budget.state.jobs import Run

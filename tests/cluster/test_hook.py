@@ -17,7 +17,8 @@ from ClusterShell.NodeSet import NodeSet
 from playground import Done, Failed, Playground
 from story import ANA, BEN
 
-from slurm_budget.core.snapshot import decode, encode
+from slurm_budget.core.snapshot import decode
+from slurm_budget.core.snapshot_write import encode
 from slurm_budget.state.snapshot import AccountFacts, Policy, Snapshot
 
 GPU_HOUR = 3_600_000

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from playground import ROOT, Playground
 
-from slurm_budget.core.snapshot import encode
+from slurm_budget.core.snapshot_write import encode
 from slurm_budget.state.snapshot import Policy, Snapshot
 
 ONLY_THERE = 'if io.open("/proc/self/comm"):read() == "slurmctld" then error("only here") end\n'

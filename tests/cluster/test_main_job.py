@@ -10,7 +10,8 @@ from disturb import changed
 from playground import Playground
 from story import ANA, BEN, CLEO
 
-from slurm_budget.core import snapshot as codec
+from slurm_budget.core.snapshot import decode
+from slurm_budget.core.snapshot_write import encode
 from slurm_budget.ledger.store import Ledger
 
 FUNDED = ("--gres=gpu:8", "--qos=funded")
@@ -111,9 +112,9 @@ def _damage_directory(path: Path) -> None:
 
 def _shift(seconds: int) -> object:
     def damage(path: Path) -> None:
-        old = codec.decode(path.read_text())
+        old = decode(path.read_text())
         at = int(time.time()) + seconds
-        path.write_text(codec.encode(old._replace(observed_at=at, published_at=at)))
+        path.write_text(encode(old._replace(observed_at=at, published_at=at)))
 
     return damage
 

@@ -9,7 +9,7 @@ import hookcases
 import pytest
 from hookcases import GPU_HOUR, NOW
 
-from slurm_budget.core.snapshot import encode
+from slurm_budget.core.snapshot_write import encode
 
 JOB = {"account": "vision", "qos": "funded", "tres_per_node": "gres:gpu:8", "script": "#!"}
 

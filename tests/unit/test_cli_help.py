@@ -11,7 +11,7 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from slurm_budget.cli.main import cli
-from slurm_budget.core.snapshot import encode
+from slurm_budget.core.snapshot_write import encode
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("sqlalchemy", "pydantic", "rich", "prometheus_client", "ruamel", "ClusterShell")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from slurm_budget.core import admission, hook_files, hook_log
 from slurm_budget.core import request as requests
 from slurm_budget.core.marker import Marker, merge, parse
-from slurm_budget.core.snapshot import encode
+from slurm_budget.core.snapshot_write import encode
 from slurm_budget.errors import BadInput
 from slurm_budget.state.snapshot import AccountFacts, UserFacts
 
@@ -276,12 +276,40 @@ def test_lua_says_what_python_says(lua, tmp_path_factory, jobs, one, policy, age
         assert (hook_code, hook.says) == (code, says)
 
 
+def test_what_is_remembered_of_requests_is_of_these_settings(lua, path):
+    base = hookcases.snapshot()
+    hook = Hook(lua, path, base)
+    hook.submit(ONE)
+    hook.publish(base._replace(observed_at=base.observed_at + 1))
+    kept = hook.logic.snapshot().kinds.kept
+    hook.logic.close_snapshot()
+    hook.submit(ONE)
+    assert "protected for 1 h" in hook.says[0]
+    assert hook.logic.snapshot().kinds.kept == kept == 1
+    hook.logic.close_snapshot()
+    hook.publish(hookcases.snapshot({"min_runtime_cap": 600}))
+    hook.submit(ONE)
+    assert "protected for 10 min" in hook.says[0]
+
+
+def test_the_name_of_a_user_is_asked_for_once_an_hour(lua, path):
+    base = hookcases.snapshot()
+    hook = Hook(lua, path, base)
+    told = []
+    for seconds, name in ((0, "alice"), (3600, "bob"), (3601, "bob")):
+        hook.now = NOW + seconds
+        hook.publish(base._replace(observed_at=hook.now))
+        hook.submit({**ONE, "user_id": 1234, "user_name": name})
+        told.append("alice's budget in vision" in hook.says[-1])
+    assert told == [True, True, False]
+
+
 def test_what_is_remembered_of_requests_has_a_bound(hook):
     """A user who never asks the same twice costs slurmctld no more memory for it."""
     most = 0
     for minutes in range(1, 2100):
         hook.submit({**ONE, "time_limit": 100 + minutes})
-        most = max(most, hook.logic.snapshot().jobs_kept)
+        most = max(most, hook.logic.snapshot().kinds.kept)
         hook.logic.close_snapshot()
     assert 500 < most <= 1000
     hook.submit({**ONE, "qos": "preemptible"})
@@ -377,31 +405,40 @@ def test_an_unchanged_snapshot_is_not_read_again(hook):
 NAMES = st.text("abz019_-.@", min_size=1, max_size=6)
 
 
-@pytest.mark.parametrize("rule", [True, False, None])
+def without_index(text):
+    """The same as a sweep published it that knew of no index."""
+    head, *lines, _ = text.splitlines()
+    lines = [line for line in lines if not line.startswith("X\t")]
+    body = "".join(f"{line}\n" for line in [*lines, f"end\t{len(lines)}"])
+    fields = head.split("\t")[:7]
+    fields[5] = f"{len(chr(9).join(fields)) + 1 + len(body.encode()):012d}"
+    return "\t".join(fields) + "\n" + body
+
+
+@pytest.mark.parametrize("index", [True, False])
 @pytest.mark.parametrize("lua", LUAS)
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(names=st.sets(NAMES, min_size=1, max_size=300), draw=st.data())
-def test_every_line_is_found_and_no_other(lua, rule, tmp_path_factory, names, draw):
+def test_every_line_is_found_and_no_other(lua, index, tmp_path_factory, names, draw):
     base = hookcases.snapshot()
     long = "gres/gpu:" + "x" * draw.draw(st.integers(1, 200))
     accounts = {
-        name: AccountFacts(name, None, "funded-" + name, 1, 2, index, gres=long)
-        for index, name in enumerate(names)
+        name: AccountFacts(name, None, "funded-" + name, 1, 2, number, gres=long)
+        for number, name in enumerate(names)
     }
     with_budget = draw.draw(st.sets(st.sampled_from(sorted(names)), max_size=50))
     users = {(name, "u" + name): UserFacts(name, "u" + name, 1, 2, 3) for name in with_budget}
-    # More users than are read at once.
     crowd = [f"v{number}" for number in range(200)] if with_budget else []
     crowded = min(with_budget, default="")
     users |= {(crowded, user): UserFacts(crowded, user, 1, 2, 3) for user in crowd}
     path = tmp_path_factory.getbasetemp() / f"many-{lua}"
-    hook = Hook(lua, path, base._replace(accounts=accounts, users=users))
-    hook.logic.bytes_rule = rule
+    text = encode(base._replace(accounts=accounts, users=users))
+    path.write_text(text if index else without_index(text))
+    hook = Hook(lua, path)
     hook.logic.snapshot()
     for name, facts in accounts.items():
         found = hook.logic.account(name)
         assert (found.name, found.fast) == (name, facts.fast)
-        assert hook.logic.has_users(name) == (name in with_budget)
         assert (hook.logic.user(found, "u" + name) is not None) == (name in with_budget)
         assert hook.logic.user(found, "u") is None
         if name == crowded:
@@ -798,7 +835,7 @@ def test_a_snapshot_of_an_older_or_newer_version(lua, path, version):
 
 def test_settings_and_lines_that_one_side_does_not_know(lua, path):
     hook = Hook(lua, path)
-    head, body = encode(hookcases.snapshot()).split("\n", 1)
+    head, body = without_index(encode(hookcases.snapshot())).split("\n", 1)
     lines = [line for line in body.split("\n") if not line.startswith("P\toperators")]
     lines.insert(0, "P\tof_tomorrow\tx")
     lines[-2:-2] = ["Z\tvision\t1"]

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slurm_budget.core.snapshot import decode, encode, lazy
+from slurm_budget.core import snapshot_index as index
+from slurm_budget.core.snapshot import decode, lazy
+from slurm_budget.core.snapshot_write import encode
 from slurm_budget.errors import BadInput
 from slurm_budget.state.snapshot import AccountFacts, Policy, Snapshot, UserFacts
 
@@ -135,7 +137,32 @@ def test_a_name_with_a_tab_is_refused():
 def test_lines_are_in_the_order_of_their_bytes(snapshot):
     lines = encode(snapshot).encode().split(b"\n")[1:-2]
     lines = [line for line in lines if line[:2] not in (b"P\t", b"W\t", b"G\t")]
-    assert lines == sorted(lines)
+    inner = [line for line in lines if line[:2] != b"X\t"]
+    assert inner == sorted(inner)
+    # Hooks of before there was an index search by halves, and must find nothing in it.
+    assert lines[: len(inner)] == inner
+
+
+@given(snapshots())
+def test_the_index_leads_to_every_line(snapshot):
+    blob = encode(snapshot).encode()
+    head = blob.split(b"\n")[0].split(b"\t")
+    begins, slots = int(head[7]), int(head[8])
+    keys = [f"A\t{name}\t" for name in snapshot.accounts]
+    keys += [f"L\t{old}\t" for old in snapshot.aliases]
+    keys += [f"U\t{account}\t{user}\t" for account, user in snapshot.users]
+    for key in map(str.encode, keys):
+        slot, mark = index.place(key, slots)
+        at = begins + slot * index.ENTRY
+        chain = blob[at : at + index.LONGEST_CHAIN * index.ENTRY].decode().splitlines()
+        found = [int(entry[2:11]) for entry in chain if int(entry[12:]) == mark]
+        assert sum(blob[offset:].startswith(key) for offset in found if offset) == 1
+
+
+def test_a_chain_too_long_for_readers_makes_a_larger_table():
+    crowd = [(f"A\t{number}\t".encode(), number + 1) for number in range(100)]
+    assert index.table(crowd, 1) is None
+    assert index.table(crowd, index.slots(len(crowd))) is not None
 
 
 def test_a_line_that_the_hook_would_not_read_is_refused():
