@@ -17,6 +17,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """The last lines: what passed on each version, or why nothing was run."""
     for version, ring in FOUND.items():
         terminalreporter.write_line(f"matrix: Slurm {version}: {ring.figures}")
+        for failed in ring.failed_at_first:
+            terminalreporter.write_line(f"matrix: Slurm {version}: at first: {failed}")
     for reason in SKIPPED:
         terminalreporter.write_line(f"matrix: skipped: {reason}")
 

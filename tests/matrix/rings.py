@@ -33,6 +33,12 @@ class Ring:
         found = re.findall(r"^.*\b(?:passed|failed|error)\b.* in [\d.]+s.*$", self.output, re.M)
         return "; once more: ".join(line.strip("= ") for line in found) or "no test ran"
 
+    @property
+    def failed_at_first(self) -> list[str]:
+        """What failed before it was run once more, as pytest says it, with the reason."""
+        before, again, _ = self.output.partition("what failed, once more:")
+        return re.findall(r"^((?:FAILED|ERROR) .*?)\s*$", before, re.M) if again else []
+
 
 def play(ring: Ring) -> None:
     """Run one container to its end, and keep what it said."""
