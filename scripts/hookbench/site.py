@@ -17,7 +17,7 @@ from playground import Failed, Playground
 from . import facts
 
 HERE = Path(__file__).resolve().parent
-KINDS = ("plain", "other", "ours")
+KINDS = ("plain", "other", "named", "ours")
 # As Slurm comes, and not as scripts/cluster sets it for quick tests.
 SLURM_CONF = ("SchedulerParameters=bf_continue", "MinJobAge=2", "SlurmctldDebug=info")
 _SAID = re.compile(
