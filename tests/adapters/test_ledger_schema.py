@@ -4,13 +4,14 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from slurm_budget.errors import BadInput, LedgerUnreachable
 from slurm_budget.ledger import connect, migrate
@@ -91,6 +92,28 @@ def test_a_frozen_ledger_of_every_released_schema_upgrades(frozen: Path, tmp_pat
         assert len(list(ledger.runs_between("main", 0, 10**10))) == 4
         assert [intent.step for intent in ledger.open_intents("main")] == ["signalled"]
         assert ledger.cursor("main") == 10_000
+
+
+@pytest.mark.parametrize("step", range(1, int(SCHEMA)))
+def test_an_upgrade_that_is_killed_is_finished_by_the_next(database: Database, step: int) -> None:
+    engine = connect.connect(database.url, database.password_file)
+    connect.prepare_folder(engine.url)
+    migrate.upgrade(engine, "0001")
+    steps = iter(range(1, step))
+
+    def die(*call: Any) -> None:
+        # all of a step is done, and the ledger does not say so yet
+        if call[2].startswith("UPDATE alembic_version") and next(steps, None) is None:
+            raise KeyboardInterrupt
+
+    event.listen(engine, "before_cursor_execute", die)
+    with pytest.raises(KeyboardInterrupt):
+        migrate.upgrade(engine)
+    event.remove(engine, "before_cursor_execute", die)
+    assert migrate.upgrade(engine)[1] == SCHEMA
+    engine.dispose()
+    with database.open(create=False) as ledger, ledger.engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
 def test_wal_and_foreign_keys_are_on_in_sqlite(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ OPTIONS = {
 
 
 def upgrade() -> None:
+    if sa.inspect(op.get_bind()).has_table("session_notices"):
+        return  # MariaDB keeps a table at once; an upgrade was killed behind this one
     op.create_table(
         "session_notices",
         sa.Column("cluster_id", sa.Integer(), autoincrement=False, nullable=False),
