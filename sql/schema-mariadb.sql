@@ -1,4 +1,4 @@
--- The ledger in mariadb, schema 0003. Made by scripts/generate-schemas from
+-- The ledger in mariadb, schema 0004. Made by scripts/generate-schemas from
 -- slurm_budget/ledger/schema.py, to be read: `sbudget ledger init` makes the tables.
 
 CREATE TABLE brakes (
@@ -113,6 +113,7 @@ CREATE TABLE runs (
     CONSTRAINT pk_runs PRIMARY KEY (id),
     CONSTRAINT uq_runs_cluster_id UNIQUE (cluster_id, job_id, start_at, revision)
 )ENGINE=InnoDB CHARSET=utf8mb4 COMMENT='every start of every job; a correction is a row with the next revision' COLLATE utf8mb4_bin;
+CREATE INDEX ix_runs_account_id_charged_until ON runs (account_id, charged_until);
 CREATE INDEX ix_runs_charged_until ON runs (charged_until);
 CREATE INDEX ix_runs_counts_from ON runs (counts_from);
 CREATE INDEX ix_runs_counts_until ON runs (counts_until);

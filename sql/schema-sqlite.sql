@@ -1,4 +1,4 @@
--- The ledger in sqlite, schema 0003. Made by scripts/generate-schemas from
+-- The ledger in sqlite, schema 0004. Made by scripts/generate-schemas from
 -- slurm_budget/ledger/schema.py, to be read: `sbudget ledger init` makes the tables.
 
 -- sbudget pause and resume; the last row counts
@@ -123,7 +123,8 @@ CREATE TABLE runs (
     CONSTRAINT pk_runs PRIMARY KEY (id),
     CONSTRAINT uq_runs_cluster_id UNIQUE (cluster_id, job_id, start_at, revision)
 );
-CREATE INDEX ix_runs_charged_until ON runs (charged_until);
+CREATE INDEX ix_runs_account_id_charged_until ON runs (account_id, charged_until) WHERE funded = 1;
+CREATE INDEX ix_runs_charged_until ON runs (charged_until) WHERE funded = 1;
 CREATE INDEX ix_runs_counts_from ON runs (counts_from);
 CREATE INDEX ix_runs_counts_until ON runs (counts_until);
 

@@ -22,10 +22,11 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 from sqlalchemy.dialects.mysql import LONGBLOB
 
-SCHEMA = "0003"
+SCHEMA = "0004"
 """The migration that this code reads and writes."""
 APPLICATION = "slurm-budget"
 SQLITE_APPLICATION_ID = 0x53425547
@@ -49,6 +50,8 @@ _OPTIONS: dict[str, Any] = {
     "mariadb_charset": "utf8mb4",
     "mariadb_collate": "utf8mb4_bin",
 }
+# a condition of indexes in SQLite; MariaDB has no such indexes, and keeps all rows in them
+_FUNDED = text("funded = 1")
 
 
 def _table(name: str, *parts: Any, comment: str) -> Table:
@@ -157,10 +160,12 @@ runs = _table(
     _epoch("eligible_at", nullable=True),
     Column("time_limit", BigInteger, nullable=True),
     UniqueConstraint("cluster_id", "job_id", "start_at", "revision"),
-    # without the cluster: a ledger has few, and these three cost as much as all else of a new row
+    # without the cluster: a ledger has few, and these four cost as much as all else of a new row
     Index(None, "counts_from"),
     Index(None, "counts_until"),
-    Index(None, "charged_until"),
+    # nothing is charged of the others
+    Index(None, "charged_until", sqlite_where=_FUNDED),
+    Index(None, "account_id", "charged_until", sqlite_where=_FUNDED),
     comment="every start of every job; a correction is a row with the next revision",
 )
 sums_states = _table(

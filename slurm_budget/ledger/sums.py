@@ -69,6 +69,8 @@ WHERE r.id >= :first AND +r.cluster_id = :cluster AND +r.counts_until > :edge
   AND +r.counts_from <= :now AND (r.counts_from <= :edge OR r.counts_until > :now)
   AND {KEPT}
 """
+# nothing of a preemptible run is charged: its `charged_until` is its `counts_from`
+_ENDS = (("counts_from", ""), ("counts_until", ""), ("charged_until", " AND funded = 1"))
 
 
 @dataclass
@@ -197,8 +199,8 @@ class SumsReader:
             bounds |= {f"low{i}": low, f"high{i}": high}
             pieces += [
                 f"SELECT id FROM runs WHERE +cluster_id = :cluster AND {column} > :low{i}"
-                f" AND {column} <= :high{i}"
-                for column in ("counts_from", "counts_until", "charged_until")
+                f" AND {column} <= :high{i}{which}"
+                for column, which in _ENDS
             ]
         query = text(
             f"SELECT {_COUNTED.format(r='r')} FROM ({' UNION '.join(pieces)}) passed"

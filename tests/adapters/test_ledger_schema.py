@@ -13,10 +13,12 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import event, text
 
+from slurm_budget.core.window import Window
 from slurm_budget.errors import BadInput, LedgerUnreachable
 from slurm_budget.ledger import connect, migrate
 from slurm_budget.ledger.schema import SCHEMA, metadata
 from slurm_budget.ledger.store import Ledger
+from slurm_budget.state.jobs import Run
 
 from .conftest import ROOT, Database
 
@@ -61,7 +63,12 @@ def test_the_schema_shown_for_sqlite_is_what_init_makes(tmp_path: Path) -> None:
         ]
         return {name: link.execute(f"PRAGMA table_info({name})").fetchall() for name in names}
 
-    assert columns(shown) == columns(sqlite3.connect(tmp_path / "a.db"))
+    def indexes(link: sqlite3.Connection) -> set[tuple[object, ...]]:
+        return {row[1:] for row in link.execute("PRAGMA index_list(runs)")}
+
+    made = sqlite3.connect(tmp_path / "a.db")
+    assert columns(shown) == columns(made)
+    assert indexes(shown) == indexes(made)
 
 
 def test_the_queries_for_admins_run_on_both_databases(ledger: Ledger) -> None:
@@ -114,6 +121,36 @@ def test_an_upgrade_that_is_killed_is_finished_by_the_next(database: Database, s
     engine.dispose()
     with database.open(create=False) as ledger, ledger.engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_a_ledger_is_not_scanned_for_what_is_charged_or_has_changed_by_time(tmp_path: Path) -> None:
+    run = Run("main", 1, 100, 900, 50, "ana", "vision", "funded-vision", "gpu", "COMPLETED",
+              {"h100": 1}, 1, 0, "funded", 200)  # fmt: skip
+    window, asked = Window(), list[tuple[str, Any]]()
+    with Database("sqlite", f"sqlite:///{tmp_path / 'a.db'}").open() as ledger:
+        ledger.record_runs([run], source="t", now=1)
+        ledger.sums("main", window, 200, {})
+
+        def note(*call: Any) -> None:
+            asked.append((call[2], call[3]))
+
+        event.listen(ledger.engine, "before_cursor_execute", note)
+        assert len(list(ledger.charged_between("main", ["vision"], 0, 400))) == 1
+        assert ledger.sums("main", window, 400, {}).charge == {("vision", "ana", "h100"): 200_000}
+        event.remove(ledger.engine, "before_cursor_execute", note)
+        with ledger.engine.connect() as connection:
+            plans = [
+                [
+                    row[3]
+                    for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", values)
+                ]
+                for query, values in asked
+                if "FROM runs" in query and "charged_until" in query
+            ]
+    assert len(plans) == 2
+    assert any("INDEX ix_runs_account_id_charged_until " in step for step in plans[0])
+    assert any("INDEX ix_runs_charged_until " in step for step in plans[1])
+    assert not [step for plan in plans for step in plan if step in ("SCAN r", "SCAN runs")]
 
 
 def test_wal_and_foreign_keys_are_on_in_sqlite(tmp_path: Path) -> None:
