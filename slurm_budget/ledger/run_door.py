@@ -7,6 +7,7 @@ from dataclasses import replace
 from sqlalchemy import Engine, delete, insert, select, update
 
 from slurm_budget.core.standing import Sums
+from slurm_budget.core.tally import Counted
 from slurm_budget.core.window import USAGE_FACTOR, Window
 from slurm_budget.errors import LedgerUnreachable
 from slurm_budget.ledger import runs
@@ -45,8 +46,9 @@ class RunDoor(Door):
 
     def charged_between(
         self, cluster: str, accounts: Iterable[str], start: int, end: int
-    ) -> Iterator[Run]:
-        """Those of some accounts of which something is charged in [start, end), the same way."""
+    ) -> Iterator[Counted]:
+        """What counts of the runs of some accounts of which something is charged in [start, end),
+        one at a time, in no order."""
         with self._read() as connection:
             number = self._names.find(connection, cluster)
             if number is not None:

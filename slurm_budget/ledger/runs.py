@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, text
 
+from slurm_budget.core.tally import Counted
 from slurm_budget.core.window import FOREVER
 from slurm_budget.ledger.names import Names
 from slurm_budget.state.jobs import GpuCounts, Run
@@ -101,21 +102,32 @@ def charged_between(
     accounts: Iterable[str],
     start: int,
     end: int,
-) -> Iterator[Run]:
-    """Runs of some accounts of which something is charged in [start, end); one row at a time."""
+) -> Iterator[Counted]:
+    """What counts of the runs of some accounts of which something is charged in [start, end); one
+    row at a time, in no order."""
     numbers = [names.find(connection, account) for account in accounts]
     query = (
         text(
-            "SELECT r.* FROM runs r WHERE +r.cluster_id = :cluster AND r.start_at < :end"
+            "SELECT r.account_id, r.user_id, r.gpus_id, r.counts_from, r.counts_until,"
+            " r.charged_until FROM runs r WHERE +r.cluster_id = :cluster AND r.start_at < :end"
+            # as the index has it: SQLite takes that of funded rows only for this very condition
             " AND r.charged_until > :start AND r.funded = 1 AND r.account_id IN :accounts"
-            f" AND {NOT_REPLACED} ORDER BY r.start_at, r.job_id"
+            f" AND {NOT_REPLACED}"
         )
         .bindparams(bindparam("accounts", [n for n in numbers if n is not None], expanding=True))
         .execution_options(yield_per=BATCH)
     )
     names.learn(connection)  # no other query may come between streamed rows
-    for row in connection.execute(query, {"cluster": cluster, "start": start, "end": end}):
-        yield to_run(connection, names, row)
+
+    def word(number: int) -> str:
+        return names.text(connection, number)
+
+    sets: dict[int, GpuCounts] = {}
+    bounds = {"cluster": cluster, "start": start, "end": end}
+    for account, user, gpus, since, until, charged in connection.execute(query, bounds):
+        if gpus not in sets:
+            sets[gpus] = tres.gpus(word(gpus))
+        yield Counted(word(account), word(user), sets[gpus], since, until, charged, True)
 
 
 def unfinished(connection: Connection, names: Names, cluster: int) -> list[Run]:

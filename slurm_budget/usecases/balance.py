@@ -86,7 +86,7 @@ def _from_ledger(
     from slurm_budget.core.standing import standings
     from slurm_budget.usecases.accounting import sums_now, window_of
     from slurm_budget.usecases.across import charged
-    from slurm_budget.usecases.publish import charged_parts
+    from slurm_budget.usecases.charged import charged_parts
 
     window = window_of(settings)
     tree = ledger.budget_tree(cluster, now)

@@ -1,6 +1,5 @@
 """The last half of a sweep: the snapshot for the hook."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from slurm_budget import files
@@ -8,15 +7,13 @@ from slurm_budget.core import back, doctor, live, told
 from slurm_budget.core.retag import Verdicts
 from slurm_budget.core.snapshot import decode
 from slurm_budget.core.snapshot_write import encode
-from slurm_budget.core.weights import rate
-from slurm_budget.core.window import protected
 from slurm_budget.errors import SbudgetError
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.settings import Settings
 from slurm_budget.state.answers import Outlook
-from slurm_budget.state.budget import BudgetTree
 from slurm_budget.state.snapshot import AccountFacts, Policy, Snapshot, UserFacts
-from slurm_budget.usecases.accounting import weights_of, window_of
+from slurm_budget.usecases.accounting import window_of
+from slurm_budget.usecases.charged import charged_parts
 from slurm_budget.usecases.look import told_path
 from slurm_budget.usecases.observe import World
 
@@ -88,26 +85,6 @@ def tell(settings: Settings, ledger: Ledger, world: World, outlook: Outlook) -> 
     intents = ledger.intents_since(world.cluster, since)
     text = told.encode(since, world.now, intents, replace(outlook, left=left))
     files.replace(told_path(settings), text)
-
-
-def charged_parts(
-    tree: BudgetTree, names: Iterable[str], ledger: Ledger, settings: Settings, now: int
-) -> dict[str, list[tuple[int, int, int]]]:
-    """(start, end, rate) of every protected part that a sliding window charges, by account."""
-    parts: dict[str, list[tuple[int, int, int]]] = {name: [] for name in names}
-    weights, length = weights_of(settings), settings.window.length
-    nodes = (node for name in parts for node in tree.subtree(name))
-    below = {name for node in nodes for name in (node.name, *node.aliases)}
-    for run in ledger.charged_between(tree.cluster, below, now - length, now):
-        account = tree.resolve(run.account)
-        if account is None:
-            continue
-        start, end = protected(run)
-        for node in tree.ancestors(account):
-            if node.name in parts:
-                amount = rate(run.gpus, weights, node.gres)
-                parts[node.name].append((start, min(end, now + length), amount))
-    return parts
 
 
 def publish(path_settings: Settings, text_of: Snapshot) -> None:
