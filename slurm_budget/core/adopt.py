@@ -13,16 +13,8 @@ from fractions import Fraction
 from slurm_budget.core import budget_rules
 from slurm_budget.core.changeset import canonical
 from slurm_budget.state.budget import BudgetNode, BudgetTree, UserBudget
-from slurm_budget.state.slurm import ROOT, Association, SlurmState
+from slurm_budget.state.slurm import ROOT, AccountInfo, Association, SlurmState
 from slurm_budget.text.printable import printable
-
-
-@dataclass(frozen=True, slots=True)
-class AccountInfo:
-    """What Slurm keeps of an account beside its associations."""
-
-    description: str = ""
-    coordinators: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,13 @@ Both are levels: a number that holds until another one is seen. Only what change
 from collections.abc import Iterable, Mapping
 
 from slurm_budget.core import live
-from slurm_budget.core.owed import WAITS_FOR_GPUS
 from slurm_budget.state.budget import BudgetTree
 from slurm_budget.state.jobs import Job, Node
 
 Levels = Mapping[tuple[str | None, str], int]
 """GPUs by (account, GPU type); the account None is the cluster: GPUs on nodes that jobs can use."""
 
-_READY = WAITS_FOR_GPUS | {""}
+_READY = live.WAITS_FOR_GPUS | {""}
 """A job that has no reason yet is new. One that is held, depends, or hit a limit is not ready."""
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from slurm_budget.core import owed
+from slurm_budget.core import live, owed
 from slurm_budget.core.admission_job import Verdict
 from slurm_budget.core.admission_text import PREFIX
 from slurm_budget.core.choose import choose
@@ -178,7 +178,7 @@ def ahead(jobs: Sequence[Job], partitions: frozenset[str]) -> str:
         for job in jobs
         if job.pending
         and job.gpu_total
-        and job.reason in owed.WAITS_FOR_GPUS
+        and job.reason in live.WAITS_FOR_GPUS
         and partitions & set(job.partitions)
     }
     if not waiting:

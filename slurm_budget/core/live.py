@@ -15,6 +15,9 @@ HOLDING = frozenset({"RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING", "STOPP
                      "STAGE_OUT", "RESIZING"})  # fmt: skip
 """States in which a job holds its GPUs."""
 
+WAITS_FOR_GPUS = frozenset({"Resources", "Priority"})
+"""Reasons of a pending job that free GPUs would end."""
+
 FUNDED_PREFIX = "funded-"
 
 OBSERVING = 5

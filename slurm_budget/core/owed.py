@@ -22,7 +22,6 @@ from slurm_budget.state.jobs import Job, Node
 from slurm_budget.state.slurm import Preemption
 from slurm_budget.state.sweep import SweepPolicy
 
-WAITS_FOR_GPUS = frozenset({"Resources", "Priority"})
 MOST_TASKS = 16
 """Tasks of one array that one sweep looks at."""
 
@@ -52,7 +51,7 @@ def owed(
     at_work = Counter(job.array or job.id for job in jobs if job.running)
     for job in sorted(waiting, key=lambda job: (-job.priority, job.submit, job.id)):
         since = max(job.eligible or job.submit, job.submit)
-        if job.reason not in WAITS_FOR_GPUS:
+        if job.reason not in live.WAITS_FOR_GPUS:
             reason = job.reason or "not looked at yet"
             out.left.append(Leave(job.id, f"waits for something else ({reason})"))
         elif now - since < policy.patience:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from slurm_budget.core import holders, live, reasons, why_budget
 from slurm_budget.core.holders import Clock
 from slurm_budget.core.marker import parse
-from slurm_budget.core.owed import WAITS_FOR_GPUS
 from slurm_budget.core.retag import held_for_budget
 from slurm_budget.core.why_runs import class_sentence
 from slurm_budget.state.answers import Known
@@ -33,7 +32,7 @@ def sentences(job: Job, known: Known, clock: Clock) -> list[str]:
     out.append(_reason(job))
     if job.expected is not None and job.expected > known.now:
         out.append(_when(job.reason, clock(job.expected)))
-    if job.gpu_total and job.reason in WAITS_FOR_GPUS:
+    if job.gpu_total and job.reason in live.WAITS_FOR_GPUS:
         if known.nodes is not None:
             queue = known.jobs or ()
             found = holders.holders(queue, known.nodes, job.partitions, known.policy, known.now)

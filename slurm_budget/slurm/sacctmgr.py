@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from slurm_budget.core.adopt import AccountInfo
 from slurm_budget.core.fairshare import PARENT
 from slurm_budget.errors import BadInput, SlurmUnreachable
 from slurm_budget.slurm import nodes
 from slurm_budget.slurm.command import Commands, checked
-from slurm_budget.state.slurm import Association, AssocKey, Fairshare, Qos
+from slurm_budget.state.slurm import AccountInfo, Association, AssocKey, Fairshare, Qos
 from slurm_budget.text import durations, tres
 
 OWN = "account,user,partition,parentname,fairshare,qos,defaultqos,grptres,maxtres"

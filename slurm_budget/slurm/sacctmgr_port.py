@@ -5,13 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 
-from slurm_budget.core.adopt import AccountInfo
 from slurm_budget.core.plan import Change
 from slurm_budget.errors import SlurmUnreachable
 from slurm_budget.slurm import assoc_mgr, sacctmgr, sacctmgr_apply, squeue, transactions, versions
 from slurm_budget.slurm.command import Commands, checked
 from slurm_budget.slurm.port import CommandSlurm
-from slurm_budget.state.slurm import Qos, SlurmState, Transaction, WriteReport
+from slurm_budget.state.slurm import AccountInfo, Qos, SlurmState, Transaction, WriteReport
 from slurm_budget.text import durations
 
 

@@ -40,6 +40,14 @@ class Association:
 
 
 @dataclass(frozen=True, slots=True)
+class AccountInfo:
+    """What Slurm keeps of an account beside its associations."""
+
+    description: str = ""
+    coordinators: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Qos:
     """One row of `sacctmgr show qos`; times in seconds."""
 

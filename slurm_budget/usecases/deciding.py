@@ -106,7 +106,7 @@ def _requeues(
         ):
             out.setdefault(job.id, Requeue(job, None, "", reason))
     waits = any(
-        job.pending and job.gpu_total and job.reason in owed.WAITS_FOR_GPUS for job in world.jobs
+        job.pending and job.gpu_total and job.reason in live.WAITS_FOR_GPUS for job in world.jobs
     )
     if policy.requeue == "always" and waits:
         for run in runs:

@@ -7,7 +7,7 @@ import pytest
 import slurmdbd_model as model
 from sync_budgets import LAB, node, tree, values
 
-from slurm_budget.core.adopt import AccountInfo, adopt
+from slurm_budget.core.adopt import adopt
 from slurm_budget.core.desire import desire
 from slurm_budget.core.guard import Overrides
 from slurm_budget.core.plan import Change
@@ -15,6 +15,7 @@ from slurm_budget.errors import BadInput, Refused, StalePlan
 from slurm_budget.settings import Settings, WindowSettings
 from slurm_budget.state.budget import Amount, BudgetTree
 from slurm_budget.state.slurm import (
+    AccountInfo,
     Association,
     Qos,
     QosPolicy,
