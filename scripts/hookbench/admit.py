@@ -1,14 +1,11 @@
 """How long sbudget-admit takes from its start to its answer, beside the start of Python alone."""
 
-import compileall
 import json
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
-
-import slurm_budget
 
 from . import facts
 
@@ -31,8 +28,6 @@ def measure(snapshot: Path, times: int) -> list[tuple[str, float, float]]:
         "sbudget-admit": [str(program), str(snapshot)],
     }
     body = json.dumps({"job_desc": REQUEST}).encode()
-    # As pip does when it installs; here, whoever runs it may keep Python from it.
-    compileall.compile_dir(Path(slurm_budget.__file__).parent, quiet=1)
     took: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(times):
         for name, argv in ways.items():
