@@ -23,7 +23,7 @@ local ENTRY = 16                   -- bytes of a line of its index
 local LONGEST_CHAIN = 32           -- lines of the index that a search has to look at
 local PRIME = 17592186044399       -- 2^44 - 17; see slurm_budget/core/snapshot_index.py
 local KEEP_NAMES = 3600            -- seconds that the names of users are remembered
-local MOST_JOBS = 1000             -- kinds of requests that are remembered of a snapshot
+local MOST_JOBS = 1000             -- kinds of requests that are remembered
 local FEW_FIELDS = 20              -- fields of a request that are always read
 local GPU = "gres/gpu"
 local PREFIX = "sbudget: "
@@ -38,7 +38,7 @@ local state = {
     facts = nil,             -- see M.snapshot
     file = nil,              -- the snapshot, open while a call is answered
     fields = {},             -- see M.fields_read
-    kinds = nil,             -- see M.read_snapshot
+    kinds = nil,             -- see M.kinds
     names = {},              -- of users, by uid, since `named`
     named = 0,
     made = {}, sums = {},    -- promises since then: {second, {budget = GPU-ms}}, and their sums
@@ -390,6 +390,7 @@ end
 
 -- Every budget that the job must fit: the user's own, the account's, and those above.
 function M.budgets(job, account)
+    if account.users == "0" then return M.chain(account) end
     local user = M.user_name(job.desc)
     local known = account.of_user[user]
     if known == nil then
@@ -410,8 +411,10 @@ function M.user_name(d)
     local uid = M.number(d.user_id)
     if uid == nil then return M.text(d.user_name) end
     if now - state.named > KEEP_NAMES or now < state.named then state.names, state.named = {}, now end
-    if state.names[uid] == nil then state.names[uid] = M.text(d.user_name) end
-    return state.names[uid]
+    local name = state.names[uid] or M.text(d.user_name)
+    -- A directory that does not answer now may do so for the next job.
+    if name ~= "" then state.names[uid] = name end
+    return name
 end
 
 function M.chain(account)
@@ -997,7 +1000,7 @@ end
 ----------------------------------------------------------------- the snapshot
 
 -- What the sweep published: {kinds, policy, observed_at, accounts found so far, where the index
--- begins, its slots}; nil when it cannot be read. As long as the first line is the same, nothing
+-- begins, its slots, all its text where it has no index}; nil when it cannot be read. As long as the first line is the same, nothing
 -- else is read again.
 function M.snapshot()
     if state.file then return state.facts end
@@ -1039,7 +1042,7 @@ function M.read_snapshot(file)
     local kinds = M.kinds(file, chunk, #header)
     return {
         observed_at = M.whole(head[3]), accounts = {}, kinds = kinds, policy = kinds.policy,
-        index = head[8] and M.whole(head[8]), slots = head[9] and M.whole(head[9]),
+        base = #header, index = head[9] and M.whole(head[8]), slots = head[9] and M.whole(head[9]),
     }, header
 end
 
@@ -1048,8 +1051,10 @@ end
 -- beginning, with `at` bytes of another line before them.
 function M.kinds(file, chunk, at)
     local known = state.kinds
-    local same = known and string.sub(chunk, at + 1, at + #known.text) == known.text
-    if not same or string.find(chunk, "^[PWG]\t", at + #known.text + 1) then
+    local last = known and at + #known.text
+    -- There is always a line behind them, and it must not be one more of them.
+    if not known or last + 2 > #chunk or string.sub(chunk, at + 1, last) ~= known.text
+        or string.find(chunk, "^[PWG]\t", last + 1) then
         local policy, text = M.policy(file, at)
         state.kinds = { policy = policy, text = text, jobs = {}, kept = 0 }
     end
@@ -1137,13 +1142,13 @@ end
 
 function M.account_in(line)
     if line == nil then return nil end
-    local name, parent, qos, budget, balance, fast, back, gres = string.match(line,
-        "^A\t([^\t]*)\t([^\t]*)\t([^\t]*)\t(%-?%d+)\t(%-?%d+)\t(%-?%d+)\t(%-?%d*)\t([^\t\n]*)")
+    local name, parent, qos, budget, balance, fast, back, gres, users = string.match(line,
+        "^A\t([^\t]*)\t([^\t]*)\t([^\t]*)\t(%-?%d+)\t(%-?%d+)\t(%-?%d+)\t(%-?%d*)\t([^\t\n]*)\t?(%d*)")
     if name == nil then error("the snapshot has a bad line", 0) end
     return {
         key = name, name = name, label = name .. "'s budget", parent = parent ~= "" and parent or nil,
         qos = qos, budget = tonumber(budget), balance = tonumber(balance), fast = tonumber(fast),
-        back_at = tonumber(back), gres = gres, of_user = {},
+        back_at = tonumber(back), gres = gres, users = users, of_user = {},
     }
 end
 
@@ -1175,11 +1180,11 @@ end
 
 function M.line_by_index(facts, start)
     local slot, mark = M.slot(start, facts.slots)
-    local chain = M.chunk(state.file, facts.index + slot * ENTRY, LONGEST_CHAIN * ENTRY)
+    local chain = M.chunk(state.file, facts.base + facts.index + slot * ENTRY, LONGEST_CHAIN * ENTRY)
     for offset, marked in string.gmatch(chain, "X\t(%d+)\t(%d+)\n") do
         if offset == "000000000" then return nil end
         if tonumber(marked) == mark then
-            state.file:seek("set", tonumber(offset))
+            state.file:seek("set", facts.base + tonumber(offset))
             local line = state.file:read("*l")
             if line and string.sub(line, 1, #start) == start then return line end
         end

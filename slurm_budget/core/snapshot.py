@@ -1,11 +1,12 @@
 """The snapshot as text: written by the sweep, read by the submit hook in well below a millisecond.
 
     sbudget-snapshot<TAB>1<TAB>observed_at<TAB>published_at<TAB>cluster<TAB>bytes<TAB>crc32<TAB>
-        (the same line) where the index begins<TAB>its slots
+        (the same line, where there is one) where the index begins<TAB>its slots
     P<TAB>min_runtime<TAB>3600                        settings, one a line
     W<TAB>h100<TAB>1500                               weight of a GPU type, thousandths
     G<TAB>gpu<TAB>8                                   GPUs of a node in a partition
-    A<TAB>name<TAB>parent<TAB>qos<TAB>budget<TAB>balance<TAB>fast<TAB>back_at<TAB>gres
+    A<TAB>name<TAB>parent<TAB>qos<TAB>budget<TAB>balance<TAB>fast<TAB>back_at<TAB>gres<TAB>
+        (the same line) 1 where users have budgets of their own in it, or else 0
     L<TAB>old-name<TAB>name                           alias of an account
     U<TAB>account<TAB>user<TAB>budget<TAB>balance<TAB>fast<TAB>back_at
     X<TAB>000000437<TAB>019                           the index, see snapshot_index.py

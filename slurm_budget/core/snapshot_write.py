@@ -18,44 +18,38 @@ def encode(snapshot: Snapshot) -> str:
     Raises BadInput for a name with a tab.
     """
     lines = []
+    with_users = {account for account, _ in snapshot.users}
     for name, a in snapshot.accounts.items():
-        lines.append(
-            _line("A", name, a.parent, a.qos, a.budget, a.balance, a.fast, a.back_at, a.gres)
-        )
+        amounts = (a.budget, a.balance, a.fast, a.back_at)
+        lines.append(_line("A", name, a.parent, a.qos, *amounts, a.gres, int(name in with_users)))
     for old, name in snapshot.aliases.items():
         lines.append(_line("L", old, name))
     for (account, user), u in snapshot.users.items():
         lines.append(_line("U", account, user, u.budget, u.balance, u.fast, u.back_at))
-    lines.sort(key=to_bytes)
-    if any(len(to_bytes(line)) > LONGEST_LINE for line in lines):
+    blobs = sorted(map(to_bytes, lines))
+    if any(len(blob) > LONGEST_LINE for blob in blobs):
         raise BadInput("an account or user has an absurdly long name", mend="shorten it")
+    policy = [to_bytes(line) for line in _policy_lines(snapshot.policy)]
     start = _line(MAGIC, VERSION, snapshot.observed_at, snapshot.published_at, snapshot.cluster)
-    policy = list(_policy_lines(snapshot.policy))
-    slots = index.slots(len(lines))
-    while True:
-        # Sizes and offsets count the first line too, so all its numbers have their width already.
-        head = len(to_bytes(start)) + len(f"\t{0:012d}\t{0:08x}\t{0:012d}\t{slots}\n")
-        keys, end = _offsets(lines, head + _size(policy))
-        if (table := index.table(keys, slots)) is not None:
-            break
-        slots = index.slots(slots)
-    lines = [*policy, *lines, *table]
-    body = "".join(line + "\n" for line in lines) + f"end\t{len(lines)}\n"
-    size, checksum = head + len(to_bytes(body)), zlib.crc32(to_bytes(body))
-    return f"{start}\t{size:012d}\t{checksum:08x}\t{end:012d}\t{slots}\n{body}"
+    keys, end = _offsets(blobs, sum(len(blob) + 1 for blob in policy))
+    # Without a table the hook looks through the whole text.
+    slots, table = index.table(keys) or (None, [])
+    blobs = [*policy, *blobs, *map(to_bytes, table)]
+    body = b"".join(blob + b"\n" for blob in blobs) + to_bytes(f"end\t{len(blobs)}\n")
+    tail = f"\t{zlib.crc32(body):08x}" + (f"\t{end}\t{slots}" if slots else "") + "\n"
+    # The size counts itself, which is why it always has twelve digits.
+    size = len(to_bytes(start)) + len(f"\t{0:012d}") + len(tail) + len(body)
+    return f"{start}\t{size:012d}{tail}" + body.decode(errors="surrogateescape")
 
 
-def _size(lines: list[str]) -> int:
-    return sum(len(to_bytes(line)) + 1 for line in lines)
-
-
-def _offsets(lines: list[str], at: int) -> tuple[list[tuple[bytes, int]], int]:
-    """What each line is found by, and the byte where it begins; and the byte behind the last."""
+def _offsets(blobs: list[bytes], at: int) -> tuple[list[tuple[bytes, int]], int]:
+    """What each line is found by, and where it begins; and the byte behind the last."""
     out = []
-    for line in lines:
-        blob = to_bytes(line)
-        key = b"\t".join(blob.split(b"\t", 3)[: 3 if line[0] == "U" else 2]) + b"\t"
-        out.append((key, at))
+    for blob in blobs:
+        end = blob.index(b"\t", 2)
+        if blob[:1] == b"U":
+            end = blob.index(b"\t", end + 1)
+        out.append((blob[: end + 1], at))
         at += len(blob) + 1
     return out, at
 

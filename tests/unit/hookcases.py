@@ -1,5 +1,6 @@
 """The table of admission cases and the snapshot that it is about, for both languages."""
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -70,3 +71,17 @@ def with_budget(account: str, hours: float, **policy: Any) -> Snapshot:
     accounts = dict(base.accounts)
     accounts[account] = accounts[account]._replace(balance=_ms(hours))
     return base._replace(accounts=accounts)
+
+
+def names_of_one_hash() -> list[str]:
+    """64 names of twelve letters that are one number modulo the prime of the snapshot's index:
+    16 times that is 2^48 - 256 - 16, so three letters can be moved in step."""
+    names = []
+    for moves in itertools.product((0, 1), repeat=6):
+        letters = [*b"bbbbbbzzzzzz"]
+        for place, move in enumerate(moves):
+            letters[place] += move
+            letters[place + 5] -= move
+            letters[place + 6] -= 16 * move
+        names.append(bytes(letters).decode())
+    return names

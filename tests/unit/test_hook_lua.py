@@ -304,6 +304,13 @@ def test_the_name_of_a_user_is_asked_for_once_an_hour(lua, path):
     assert told == [True, True, False]
 
 
+def test_a_user_whose_name_was_not_known_is_asked_for_again(hook):
+    hook.submit({**ONE, "user_id": 1234})
+    assert "from vision's budget" in hook.says[0]
+    hook.submit({**ONE, "user_id": 1234, "user_name": "alice"})
+    assert "alice's budget in vision" in hook.says[0]
+
+
 def test_what_is_remembered_of_requests_has_a_bound(hook):
     """A user who never asks the same twice costs slurmctld no more memory for it."""
     most = 0
@@ -446,6 +453,47 @@ def test_every_line_is_found_and_no_other(lua, index, tmp_path_factory, names, d
     for name in draw.draw(st.sets(NAMES, max_size=50)) - names:
         assert hook.logic.account(name) is None
     hook.logic.close_snapshot()
+
+
+def test_names_that_were_chosen_to_have_one_hash_are_found(lua, path):
+    names = hookcases.names_of_one_hash()
+    accounts = {
+        name: AccountFacts(name, None, "funded-" + name, 10**12, 10**12, 0) for name in names
+    }
+    hook = Hook(lua, path, hookcases.snapshot()._replace(accounts=accounts))
+    for name in names:
+        assert hook.submit({**ONE, "account": name})[1]["qos"] == "funded-" + name
+
+
+@pytest.mark.parametrize("size", range(4090, 4100))
+def test_a_setting_more_where_the_first_page_ends(lua, path, size):
+    """Old settings are not taken for new ones that begin with them."""
+    base = hookcases.snapshot({"partition_gpus": {"a": 8}})
+    first = encode(base).split("\nA\t")[0]
+    name = "y" * (size - len(first) - len("G\t\t1\n"))
+    hook = Hook(lua, path, hookcases.snapshot({"partition_gpus": {"a": 8, name: 1}}))
+    whole_node = {**ONE, "partition": "zz", "shared": 0}
+    hook.submit(whole_node)
+    assert "GPUs count" not in "".join(hook.says)
+    more = hookcases.snapshot({"partition_gpus": {"a": 8, name: 1, "zz": 8}})
+    hook.publish(more._replace(observed_at=more.observed_at + 1))
+    hook.submit(whole_node)
+    assert "all their GPUs count: 8" in hook.says[-1]
+
+
+def test_no_name_is_asked_for_where_no_user_has_a_budget(lua, path):
+    """Slurm reads /etc/passwd for each, under its locks."""
+    hook = Hook(lua, path, hookcases.snapshot()._replace(users={}))
+    asked = hook.lua.eval("""function(fields)
+        asked = 0
+        return setmetatable({}, { __index = function(_, name)
+            if name == "user_name" then asked = asked + 1 end
+            return fields[name]
+        end })
+    end""")(hook.table({**ONE, "user_id": 1234, "user_name": "alice"}))
+    assert hook.logic.submit(asked, None, 1234) == SUCCESS
+    assert "vision's budget" in hook.says[0]
+    assert hook.lua.globals().asked == 0
 
 
 def test_more_settings_than_are_read_at_once(lua, path):

@@ -145,9 +145,8 @@ def test_lines_are_in_the_order_of_their_bytes(snapshot):
 
 @given(snapshots())
 def test_the_index_leads_to_every_line(snapshot):
-    blob = encode(snapshot).encode()
-    head = blob.split(b"\n")[0].split(b"\t")
-    begins, slots = int(head[7]), int(head[8])
+    first, _, blob = encode(snapshot).encode().partition(b"\n")
+    begins, slots = map(int, first.split(b"\t")[7:])
     keys = [f"A\t{name}\t" for name in snapshot.accounts]
     keys += [f"L\t{old}\t" for old in snapshot.aliases]
     keys += [f"U\t{account}\t{user}\t" for account, user in snapshot.users]
@@ -159,10 +158,15 @@ def test_the_index_leads_to_every_line(snapshot):
         assert sum(blob[offset:].startswith(key) for offset in found if offset) == 1
 
 
-def test_a_chain_too_long_for_readers_makes_a_larger_table():
-    crowd = [(f"A\t{number}\t".encode(), number + 1) for number in range(100)]
-    assert index.table(crowd, 1) is None
-    assert index.table(crowd, index.slots(len(crowd))) is not None
+def test_names_that_were_chosen_to_have_one_hash_do_without_an_index():
+    names = hookcases.names_of_one_hash()
+    assert len({index.place(f"A\t{name}\t".encode(), 10**9) for name in names}) == 1
+    accounts = {name: AccountFacts(name, None, "funded-" + name, 1, 2, 3) for name in names}
+    for number, indexed in ((index.LONGEST_CHAIN, True), (index.LONGEST_CHAIN + 1, False)):
+        some = dict(list(accounts.items())[:number])
+        text = encode(Snapshot("c", 1, 1, Policy(), some))
+        assert ("\nX\t" in text) == indexed
+        assert decode(text).accounts == some
 
 
 def test_a_line_that_the_hook_would_not_read_is_refused():
