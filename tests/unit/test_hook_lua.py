@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -453,6 +454,27 @@ def test_every_line_is_found_and_no_other(lua, index, tmp_path_factory, names, d
     for name in draw.draw(st.sets(NAMES, max_size=50)) - names:
         assert hook.logic.account(name) is None
     hook.logic.close_snapshot()
+
+
+@pytest.mark.parametrize("lua", LUAS)
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(draw=st.data())
+def test_an_index_that_leads_anywhere(lua, tmp_path_factory, draw):
+    """The job is taken, and only its own account's budget can fund it."""
+    path = tmp_path_factory.getbasetemp() / f"damaged-{lua}"
+    text = encode(hookcases.snapshot())
+    size = len(text)
+    for entry in set(re.findall("X\t[0-9]{9}\t[0-9]{3}\n", text)):
+        offset = draw.draw(
+            st.integers(0, 2 * size) | st.just(10**9 - 1) | st.just(int(entry[2:11]))
+        )
+        mark = draw.draw(st.sampled_from([entry[12:15], "000", "999"]))
+        text = text.replace(entry, f"X\t{offset:09d}\t{mark}\n")
+    path.write_text(text)
+    hook = Hook(lua, path)
+    code, changes = hook.submit(ONE)
+    assert code == SUCCESS
+    assert changes["qos"] in ("funded-vision", "preemptible")
 
 
 def test_names_that_were_chosen_to_have_one_hash_are_found(lua, path):
