@@ -8,7 +8,7 @@ from playground import Playground
 from story import ANA, BEN, CLEO
 
 FUNDED = ("--qos=funded", "--comment=min-runtime=2s", "--time=10")
-STEPS = round(30 * float(os.environ.get("SBUDGET_PATIENCE", "1")))
+STEPS = round(30 * max(2.0, float(os.environ.get("SBUDGET_PATIENCE", "1"))))
 """Long enough for the gang to get its nodes before they are done."""
 
 
@@ -70,7 +70,7 @@ def test_an_owed_gang_gets_two_whole_nodes_of_the_account_furthest_over_its_shar
         site.wait(
             "vision finishes",
             lambda: sweep() and all(site.last(job) == "COMPLETED" for job in vision),
-            90,
+            180,
         )
         for job in vision:
             starts = ["REQUEUED", "COMPLETED"] if job in victims else ["COMPLETED"]
