@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Row, bindparam, text
 
 from slurm_budget.core.tally import Counted
 from slurm_budget.core.window import FOREVER
+from slurm_budget.ledger.counted import CountedReader, columns
 from slurm_budget.ledger.names import Names
 from slurm_budget.state.jobs import GpuCounts, Run
 from slurm_budget.text import tres
@@ -108,8 +109,8 @@ def charged_between(
     numbers = [names.find(connection, account) for account in accounts]
     query = (
         text(
-            "SELECT r.account_id, r.user_id, r.gpus_id, r.counts_from, r.counts_until,"
-            " r.charged_until FROM runs r WHERE +r.cluster_id = :cluster AND r.start_at < :end"
+            f"SELECT {columns('r')} FROM runs r"
+            " WHERE +r.cluster_id = :cluster AND r.start_at < :end"
             # as the index has it: SQLite takes that of funded rows only for this very condition
             " AND r.charged_until > :start AND r.funded = 1 AND r.account_id IN :accounts"
             f" AND {NOT_REPLACED}"
@@ -119,15 +120,10 @@ def charged_between(
     )
     names.learn(connection)  # no other query may come between streamed rows
 
-    def word(number: int) -> str:
-        return names.text(connection, number)
-
-    sets: dict[int, GpuCounts] = {}
+    rows = CountedReader(connection, names)
     bounds = {"cluster": cluster, "start": start, "end": end}
-    for account, user, gpus, since, until, charged in connection.execute(query, bounds):
-        if gpus not in sets:
-            sets[gpus] = tres.gpus(word(gpus))
-        yield Counted(word(account), word(user), sets[gpus], since, until, charged, True)
+    for row in connection.execute(query, bounds):
+        yield rows.read(row)
 
 
 def unfinished(connection: Connection, names: Names, cluster: int) -> list[Run]:

@@ -15,14 +15,14 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, func, select, text
 
-from slurm_budget.core.tally import Counted, Tally
+from slurm_budget.core.tally import Tally
 from slurm_budget.core.weights import rates
 from slurm_budget.core.window import Scale, Window
+from slurm_budget.ledger.counted import CountedReader, columns
 from slurm_budget.ledger.names import Names
 from slurm_budget.ledger.runs import FIRST, KEPT, NOT_REPLACED
 from slurm_budget.ledger.schema import runs as table
 from slurm_budget.ledger.schema import sums_states
-from slurm_budget.text import tres
 
 AFRESH = 50_000
 """More new rows than this are quicker counted afresh."""
@@ -32,14 +32,6 @@ AT_ONCE = 10_000
 """Rows that are fetched together."""
 SAVE_AFTER = 5_000
 """Runs that may be visited before the cache is written again."""
-
-_COUNTED = ", ".join(
-    f"{{r}}.{column}"
-    for column in (
-        *("account_id", "user_id", "gpus_id", "counts_from", "counts_until", "charged_until"),
-        "funded",
-    )
-)
 
 # Runs that lie wholly in the window need no more than sums of lengths. A `+` keeps the databases
 # from using an index where reading the rows in their order is many times as fast, and one packed
@@ -64,7 +56,7 @@ SELECT (({_PACKED}) << 1) | r.funded,
        (r.counts_until - r.counts_from) | ((r.charged_until - r.counts_from) << {_APART}) {_INSIDE}
 """
 _CUT = f"""
-SELECT {_COUNTED.format(r="r")} FROM runs r
+SELECT {columns("r")} FROM runs r
 WHERE r.id >= :first AND +r.cluster_id = :cluster AND +r.counts_until > :edge
   AND +r.counts_from <= :now AND (r.counts_from <= :edge OR r.counts_until > :now)
   AND {KEPT}
@@ -99,7 +91,7 @@ class SumsReader:
         self.connection = connection
         self.names = names
         self.cluster = cluster
-        self._gpu_sets: dict[int, Mapping[str, int]] = {}
+        self._reader = CountedReader(connection, names)
 
     def bring_up(
         self, state: Running | None, window: Window, weights: Mapping[str, int], now: int
@@ -143,16 +135,16 @@ class SumsReader:
             self._add_whole(tally, bounds)
         self.names.learn(self.connection)  # no other query may come between streamed rows
         for row in self.connection.execute(text(runs).execution_options(yield_per=AT_ONCE), bounds):
-            tally.add(self._counted(row))
+            tally.add(self._reader.read(row))
         return Running(tally, last, SAVE_AFTER)
 
     def _add_whole(self, tally: Tally, bounds: Mapping[str, int]) -> None:
         """What lies wholly in the window, by account, user and set of GPUs."""
         mask = (1 << _BITS) - 1
         for packed, funded, preemptible, charged in self._whole(tally, bounds):
-            account = self._word(packed >> (2 * _BITS))
-            user = self._word(packed >> _BITS & mask)
-            for kind, rate in rates(self._gpus(packed & mask), tally.weights).items():
+            account = self._reader.word(packed >> (2 * _BITS))
+            user = self._reader.word(packed >> _BITS & mask)
+            for kind, rate in rates(self._reader.gpus(packed & mask), tally.weights).items():
                 tally.put_constants((account, user, kind), rate, charged, funded, preemptible)
 
     def _whole(
@@ -178,15 +170,15 @@ class SumsReader:
 
     def _add_new(self, state: Running, last: int) -> None:
         query = text(
-            f"SELECT {_COUNTED.format(r='r')}, o.id, {_COUNTED.format(r='o')}"
+            f"SELECT {columns('r')}, o.id, {columns('o')}"
             " FROM runs r LEFT JOIN runs o ON o.id = r.replaces_id"
             " WHERE r.id > :after AND r.id <= :last AND +r.cluster_id = :cluster"
         )
         bounds = {"after": state.last_run, "last": last, "cluster": self.cluster}
         for row in self.connection.execute(query, bounds):
             if row[7] is not None:
-                state.tally.add(self._counted(row[8:]), -1)
-            state.tally.add(self._counted(row[:7]))
+                state.tally.add(self._reader.read(row[8:]), -1)
+            state.tally.add(self._reader.read(row[:7]))
             state.unsaved += 1
         state.last_run = last
 
@@ -203,33 +195,12 @@ class SumsReader:
                 for column, which in _ENDS
             ]
         query = text(
-            f"SELECT {_COUNTED.format(r='r')} FROM ({' UNION '.join(pieces)}) passed"
+            f"SELECT {columns('r')} FROM ({' UNION '.join(pieces)}) passed"
             f" JOIN runs r ON r.id = passed.id WHERE {NOT_REPLACED}"
         )
-        passed = [self._counted(row) for row in self.connection.execute(query, bounds)]
+        passed = [self._reader.read(row) for row in self.connection.execute(query, bounds)]
         state.unsaved += len(passed)
         state.tally.move(passed, now)
-
-    def _counted(self, row: Any) -> Counted:
-        account, user, gpus, since, until, charged_until, funded = row
-        return Counted(
-            self._word(account),
-            self._word(user),
-            self._gpus(gpus),
-            since,
-            until,
-            charged_until,
-            bool(funded),
-        )
-
-    def _word(self, number: int) -> str:
-        return self.names.text(self.connection, number)
-
-    def _gpus(self, number: int) -> Mapping[str, int]:
-        found = self._gpu_sets.get(number)
-        if found is None:
-            found = self._gpu_sets[number] = tres.gpus(self._word(number))
-        return found
 
     def load(self, window: Window, weights: Mapping[str, int]) -> Running | None:
         """The state that was saved; None where there is none."""
