@@ -1000,8 +1000,8 @@ end
 ----------------------------------------------------------------- the snapshot
 
 -- What the sweep published: {kinds, policy, observed_at, accounts found so far, where the index
--- begins, its slots, all its text where it has no index}; nil when it cannot be read. As long as the first line is the same, nothing
--- else is read again.
+-- begins, its slots, all its text where it has no index}; nil when it cannot be read. As long as the
+-- first line is the same, nothing else is read again.
 function M.snapshot()
     if state.file then return state.facts end
     local file, reason = io.open(settings.snapshot, "rb")
@@ -1166,8 +1166,8 @@ function M.user(account, user)
     }
 end
 
--- The line that begins so, nil where there is none: found by the index, or in the whole text where a
--- sweep of before there was one has published it.
+-- The line that begins so, nil where there is none: found by the index, or in the whole text of a
+-- snapshot that has none (see core/snapshot_index.py; older sweeps knew of none).
 function M.line(kind, name, user)
     if string.find(name, "[\t\n]") or user and string.find(user, "[\t\n]") then return nil end
     local facts, start = state.facts, kind .. "\t" .. name .. "\t"
