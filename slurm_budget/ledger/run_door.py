@@ -1,8 +1,7 @@
 """Runs in the ledger: recording them, reading them, and their sums in a window."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 
 from sqlalchemy import Engine, delete, insert, select, update
 
@@ -17,8 +16,6 @@ from slurm_budget.ledger.recording import Recorder
 from slurm_budget.ledger.runs import Recorded
 from slurm_budget.ledger.schema import cursors, sums_states
 from slurm_budget.state.jobs import Run
-
-LOST_AFTER = 600
 
 
 class RunDoor(Door):
@@ -61,29 +58,6 @@ class RunDoor(Door):
         with self._read() as connection:
             number = self._names.find(connection, cluster)
             return [] if number is None else runs.unfinished(connection, self._names, number)
-
-    def close_lost(
-        self, cluster: str, alive: Collection[int], now: int, *, seen_until: int | None
-    ) -> list[Run]:
-        """End the runs that Slurm's accounting believes to run for ever, and return them as ended.
-
-        `alive` are the raw ids of all jobs that slurmctld knew at `now`. A run without an end whose
-        job is not among them, or that a later run of its job follows, is over; it gets the end
-        `seen_until`, when it was last seen (None: never, and then it counts nothing, as in
-        `sacctmgr show runawayjobs`). Runs that started within LOST_AFTER s are left alone: the two
-        commands that were asked do not answer at the same moment.
-        """
-        waiting = self.unfinished_runs(cluster)
-        newest = {run.job_id: run.start for run in waiting}
-        lost = [
-            replace(run, end=max(run.start, min(seen_until or 0, now)), state="LOST")
-            for run in waiting
-            if run.start < now - LOST_AFTER
-            and (run.job_id not in alive or run.start < newest[run.job_id])
-        ]
-        if lost:
-            self.record_runs(lost, source="lost", now=now)
-        return lost
 
     def cursor(self, cluster: str) -> int | None:
         """Up to when the accounting has been read; None: never."""

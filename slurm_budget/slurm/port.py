@@ -17,7 +17,7 @@ from slurm_budget.slurm import (
 )
 from slurm_budget.slurm.command import Commands, checked
 from slurm_budget.state.answers import Past
-from slurm_budget.state.jobs import Deed, Job, Node, Place
+from slurm_budget.state.jobs import Deed, Job, Node, Place, Queue
 from slurm_budget.state.slurm import Partition, Preemption
 
 _MAY_CHANGE_ANY_JOB = ("operator", "administrator")
@@ -53,12 +53,16 @@ class CommandSlurm:
             )
         return name
 
-    def jobs(self, *, shares: bool = True) -> list[Job]:
-        """All that live. `shares`: with the GPUs that each has on each of its nodes, for which a
-        second command may be needed."""
+    def queue(self, *, shares: bool = True) -> Queue:
+        """All jobs. `shares`: with the GPUs that each has on each of its nodes, for which a second
+        command may be needed."""
         if self._version is None:
             self.config()
-        return squeue.jobs(self.commands, self._version or versions.UNKNOWN, shares=shares)
+        return squeue.queue(self.commands, self._version or versions.UNKNOWN, shares=shares)
+
+    def jobs(self, *, shares: bool = True) -> list[Job]:
+        """Those that live."""
+        return self.queue(shares=shares).jobs
 
     def nodes(self) -> list[Node]:
         return nodes.nodes(self.commands)

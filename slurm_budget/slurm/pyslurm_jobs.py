@@ -9,6 +9,7 @@ from typing import Any
 
 from slurm_budget.errors import SlurmUnreachable
 from slurm_budget.slurm import squeue
+from slurm_budget.state.jobs import Ended
 
 
 def _text(value: object) -> str:
@@ -23,6 +24,19 @@ def rows(jobs: Iterable[Any]) -> Iterator[dict[str, str]]:
             if job.user_id not in users:
                 users[job.user_id] = job.user_name or str(job.user_id)
             yield _row(job, users[job.user_id])
+
+
+def ended(jobs: Iterable[Any]) -> Iterator[Ended]:
+    """The `pyslurm.Job`s that no longer live."""
+    for job in jobs:
+        if job.state not in squeue.LIVE:
+            yield Ended(
+                job.id,
+                job.state,
+                job.submit_time or 0,
+                job.start_time or None,
+                job.end_time or None,
+            )
 
 
 def _row(job: Any, user: str) -> dict[str, str]:

@@ -19,7 +19,8 @@ from slurm_budget.errors import SlurmUnreachable
 from slurm_budget.slurm import pyslurm_jobs, pyslurm_library, squeue
 from slurm_budget.slurm.command import Commands
 from slurm_budget.slurm.port import CommandSlurm
-from slurm_budget.state.jobs import Job
+from slurm_budget.slurm.squeue_shares import uneven, with_shares
+from slurm_budget.state.jobs import Queue
 
 
 class PyslurmSlurm(CommandSlurm):
@@ -34,19 +35,20 @@ class PyslurmSlurm(CommandSlurm):
         """Raises BadInput where pyslurm does not fit this machine's Slurm."""
         return cls(commands, pyslurm_library.load(commands))
 
-    def jobs(self, *, shares: bool = True) -> list[Job]:
+    def queue(self, *, shares: bool = True) -> Queue:
         loaded = self._load()
         try:
             found = [squeue.job(row) for row in pyslurm_jobs.rows(loaded.values())]
+            ended = list(pyslurm_jobs.ended(loaded.values()))
         except AttributeError as bad:
             raise SlurmUnreachable(
                 f"pyslurm {self._library.__version__} tells of jobs in another way: {bad}",
                 where="pyslurm.Jobs.load",
                 mend='set slurm.backend = "commands"',
             ) from bad
-        if not shares or not squeue.uneven(found):
-            return found
-        return squeue.with_shares(self.commands, found)
+        if shares and uneven(found):
+            found = with_shares(self.commands, found)
+        return Queue(found, ended)
 
     def _load(self) -> Any:
         try:

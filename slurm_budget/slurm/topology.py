@@ -13,7 +13,7 @@ A switch is near by its level. An aggregated block is farther than the blocks in
 import re
 
 from slurm_budget.slurm.command import Commands, checked
-from slurm_budget.slurm.squeue import nodes
+from slurm_budget.slurm.nodelist import nodes
 from slurm_budget.state.jobs import Place
 
 _RECORD = re.compile(r"(SwitchName|BlockName|AggregatedBlock)=(\S+)")

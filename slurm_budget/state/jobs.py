@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Class = Literal["funded", "preemptible"]
 GpuCounts = Mapping[str, int]
@@ -74,6 +74,27 @@ class Job:
     @property
     def pending(self) -> bool:
         return self.state == "PENDING"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A job that has ended and that slurmctld still knows, which it does for MinJobAge.
+
+    `submit`, `start` and `end` in epoch seconds; None where it never started."""
+
+    id: int
+    state: str
+    submit: int
+    start: int | None
+    end: int | None
+
+
+class Queue(NamedTuple):
+    """What slurmctld knows of jobs at one moment."""
+
+    jobs: list[Job]
+    """Those that live: they wait, run, or hold GPUs still."""
+    ended: list[Ended]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Nothing is decided on half a view: the first read that fails ends the sweep (Slu
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from slurm_budget.core import across, live
+from slurm_budget.core import across, live, over
 from slurm_budget.core.budget import account_budgets, user_budgets
 from slurm_budget.core.standing import Standing, Sums, standings, user_standings
 from slurm_budget.errors import SbudgetError, SlurmUnreachable
@@ -15,7 +15,7 @@ from slurm_budget.ports import JobPort
 from slurm_budget.settings import Settings
 from slurm_budget.slurm.rows import BadRow
 from slurm_budget.state.budget import BudgetTree
-from slurm_budget.state.jobs import Job, Node, Place, Run
+from slurm_budget.state.jobs import Job, Node, Place, Queue, Run
 from slurm_budget.state.slurm import Preemption
 from slurm_budget.state.sweep import SweepPolicy
 from slurm_budget.usecases.accounting import Source, catch_up, sums_now, window_of
@@ -65,7 +65,8 @@ def observe(
             where="slurm.conf",
             mend="set AccountingStorageTRES=gres/gpu and restart slurmctld",
         )
-    jobs = [live.with_suspension(job, now) for job in slurm.jobs()]
+    queue = slurm.queue()
+    jobs = [live.with_suspension(job, now) for job in queue.jobs]
     nodes = _placed(slurm, config)
     preemption = slurm.preemption(config)
     known = slurm.accounts(cluster)
@@ -97,10 +98,9 @@ def observe(
             overlap=settings.sweep.overlap,
         )
         bad_rows = len(taken.bad)
-        if jobs:  # an empty queue may be a missing permission, and no reason to end everything
-            seen = ledger.last_sweeps(1, cluster)
-            alive = {job.id for job in jobs}
-            lost = ledger.close_lost(cluster, alive, now, seen_until=seen[0].at if seen else None)
+        # an empty queue may be a missing permission, and no reason to end everything
+        if queue.jobs or queue.ended:
+            lost = _over(ledger, cluster, queue, now)
     sums = sums_now(ledger, cluster, settings, now)
     budgets = account_budgets(tree, window.budget_seconds, now)
     own = user_budgets(tree, budgets, window.budget_seconds, now)
@@ -124,6 +124,20 @@ def observe(
         operators=operators,
         behind=across.behind(others, now - settings.snapshot.max_age),
     )
+
+
+def _over(ledger: Ledger, cluster: str, queue: Queue, now: int) -> list[Run]:
+    """End the runs in the ledger that are over by what the queue says; those that nobody knows."""
+    waiting = ledger.unfinished_runs(cluster)
+    told = over.by_the_queue(waiting, queue)
+    keys = {(run.job_id, run.start) for run in told}
+    others = [run for run in waiting if (run.job_id, run.start) not in keys]
+    seen = ledger.last_sweeps(1, cluster)
+    lost = over.lost(others, queue, now, seen[0].at if seen else None)
+    for runs, source in ((told, "squeue"), (lost, "lost")):
+        if runs:
+            ledger.record_runs(runs, source=source, now=now)
+    return lost
 
 
 def _placed(slurm: JobPort, config: Mapping[str, str]) -> list[Node]:

@@ -13,7 +13,7 @@ from slurm_budget.cli.main import main
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.settings import LedgerSettings, Settings, SlurmSettings, SnapshotSettings
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
-from slurm_budget.state.jobs import Run
+from slurm_budget.state.jobs import Queue, Run
 from slurm_budget.usecases.fence import Fence
 from slurm_budget.usecases.sweep import sweep
 from slurm_budget.usecases.swept import Swept
@@ -38,8 +38,8 @@ def tree(cluster: str, *more: BudgetNode) -> BudgetTree:
 class There(Slurm):
     """A cluster with the accounts of the tree and nothing in its queue."""
 
-    def jobs(self, *, shares: bool = True) -> list:  # type: ignore[type-arg]
-        return []
+    def queue(self, *, shares: bool = True) -> Queue:
+        return Queue([], [])
 
     def accounts(self, cluster: str) -> dict[str, str]:
         return {"root": "", "lab": "root", "vision": "lab"}

@@ -217,22 +217,16 @@ def test_late_or_poorer_word_does_not_wipe_what_is_known(ledger: Ledger) -> None
     assert stored(ledger)[0].end == 200
 
 
-def test_runs_that_the_accounting_lost_are_ended(ledger: Ledger) -> None:
-    now = 10_000
-    lost = run(1, end=None, state="RUNNING", gpus={"h100": 8})
-    older = run(2, start=300, end=None, state="RUNNING")
-    alive = run(2, start=4000, end=None, state="RUNNING")
-    young = run(3, start=now - 5, end=None, state="RUNNING")
-    ledger.record_runs([lost, older, alive, young], source="sacct", now=now)
-    ended = ledger.close_lost("main", {2}, now, seen_until=None)
-    assert [(one.job_id, one.end, one.state) for one in ended] == [
-        (1, 100, "LOST"),
-        (2, 300, "LOST"),
-    ]
-    assert ledger.unfinished_runs("main") == [alive, young]
-    # sacct goes on believing that it runs
-    ledger.record_runs([lost], source="sacct", now=now)
-    assert ledger.close_lost("main", {2, 3}, now, seen_until=now - 30) == []
+def test_a_run_that_was_ended_is_not_begun_anew_by_an_accounting_that_lost_its_end(
+    ledger: Ledger,
+) -> None:
+    endless = run(end=None, state="RUNNING")
+    ledger.record_runs([endless], source="sacct", now=1)
+    ledger.record_runs([run(end=150, state="LOST")], source="lost", now=2)
+    ledger.record_runs([endless], source="sacct", now=3)
+    assert ledger.unfinished_runs("main") == []
+    ledger.record_runs([run(end=180)], source="sacct", now=4)
+    assert stored(ledger) == [run(end=180)], "what it says in the end stands"
 
 
 def test_a_source_that_fails_at_its_end_leaves_nothing(ledger: Ledger) -> None:

@@ -144,7 +144,9 @@ def test_it_reads_the_same_slurm_conf_as_the_commands_and_whole_arrays(
 
 def test_a_job_is_what_squeue_would_tell_of_it(site: Path) -> None:
     done = pending(id=58, state="COMPLETED")
-    (job,) = read(opened(site), pending(), done)
+    port = opened(site)
+    (job,) = read(port, pending(), done)
+    assert [(over.id, over.state) for over in port.queue().ended] == [(58, "COMPLETED")]
     assert (job.id, job.label, job.user, job.account) == (57, "57", "ana", "vision")
     assert (job.partitions, job.time_limit, job.priority) == (("gpu", "big"), 5400, 77)
     assert (job.gpus, job.per_node, job.num_nodes, job.max_nodes) == ({"h100": 8}, 4, 2, 2)

@@ -56,7 +56,7 @@ def test_reported_rows_charge_what_they_should() -> None:
             told["c1", int(cells[0]), start] = int(answer) * 1000
     suspect = {key: ms for key, ms in of_cluster.items() if key not in told}
     assert {key: ms for key, ms in of_cluster.items() if key in told} == told
-    assert [key[1] for key in suspect] == [912], "runs for ever; squeue decides (close_lost)"
+    assert [key[1] for key in suspect] == [912], "runs for ever; squeue decides (core/over.py)"
     assert [run.account for run in runs if run.job_id == 902] == ["lab_b"]
     assert {run.job_id for run in runs}.isdisjoint({904, 914}), "never ran"
 

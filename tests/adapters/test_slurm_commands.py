@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_budget.errors import SlurmUnreachable
-from slurm_budget.slurm import actions, nodes, squeue
+from slurm_budget.slurm import actions, nodes, squeue, squeue_shares
 from slurm_budget.slurm.command import Commands, Reply, checked
 from slurm_budget.slurm.port import CommandSlurm
+from slurm_budget.state.jobs import Ended
 
 S = squeue.SEPARATOR
 RUNNING = [
@@ -87,7 +88,7 @@ JobId=2 JobName=evil
    MinCPUsNode=1 MinMemoryNode=0
      Nodes=n7 CPU_IDs=0 Mem=0 GRES=gpu:h100:1(IDX:0)
 """
-    assert squeue.gpus_by_node(reply) == {2: {"n2": 8, "n3": 2, "n4": 2}}
+    assert squeue_shares.gpus_by_node(reply) == {2: {"n2": 8, "n3": 2, "n4": 2}}
 
 
 def test_a_newline_in_a_comment_neither_ends_the_reading_nor_moves_a_run() -> None:
@@ -98,7 +99,7 @@ JobId=70 JobName=train
      Nodes=n2 CPU_IDs=0 Mem=0 GRES=gpu:h100:1(IDX:0)
 """
     words = "JobId=71 JobName=x\n   Comment=y\nJobId=abc\n"
-    assert squeue.gpus_by_node(words + mine) == {70: {"n1": 2, "n2": 1}}
+    assert squeue_shares.gpus_by_node(words + mine) == {70: {"n1": 2, "n2": 1}}
     forged = """\
 JobId=71 JobName=x
    Comment=y
@@ -107,7 +108,7 @@ JobId=70
      Nodes=n4 CPU_IDs=0 Mem=0 GRES=gpu:h100:3(IDX:0-2)
 """
     for text in (mine + forged, forged + mine):
-        assert squeue.gpus_by_node(text)[70] == {}, "not known, rather than believed"
+        assert squeue_shares.gpus_by_node(text)[70] == {}, "not known, rather than believed"
 
 
 class Recorded(Commands):
@@ -127,6 +128,18 @@ def by_total(number: str, per_node: str = "N/A") -> list[str]:
     row = dict(zip(squeue.FIELDS, RUNNING, strict=True)) | {"JobID": number, "JobArrayID": number}
     row |= {"tres-alloc": "node=2,gres/gpu=10", "tres-per-node": per_node}
     return list(row.values())
+
+
+def test_jobs_that_have_ended_are_told_apart_with_their_last_run() -> None:
+    fields = dict(zip(squeue.FIELDS, RUNNING, strict=True)) | {"JobID": "9", "State": "CANCELLED"}
+    never = fields | {"JobID": "10", "StartTime": "N/A", "EndTime": "1795975500"}
+    answer = text(RUNNING, list(fields.values()), list(never.values()))
+    found = squeue.queue(Recorded({squeue.argv(): answer}))
+    assert [job.id for job in found.jobs] == [8]
+    assert found.ended == [
+        Ended(9, "CANCELLED", 1795975422, 1795975423, 1796580223),
+        Ended(10, "CANCELLED", 1795975422, None, 1795975500),
+    ]
 
 
 def test_shares_are_asked_for_once_and_only_where_they_may_be_uneven() -> None:
@@ -150,7 +163,7 @@ def test_excluded_nodes_are_asked_for_once_and_only_where_somebody_may_be_owed()
     owed = [*ARRAY[:5], "funded-vision", *ARRAY[6:]]
     answers = {
         squeue.argv(): text(RUNNING, owed),
-        squeue.EXCLUDED: "4 n[1-2,7]\n5 (null)\n",
+        squeue_shares.EXCLUDED: "4 n[1-2,7]\n5 (null)\n",
     }
     slurm = Recorded(answers)
     run, array = squeue.jobs(slurm)
@@ -179,9 +192,9 @@ def test_excluded_nodes_are_asked_for_once_and_only_where_somebody_may_be_owed()
 )
 def test_words_of_a_job_s_user_exclude_no_node(words: str) -> None:
     mine = "JobId=70 JobName=x\n   ReqNodeList=(null) ExcNodeList=n1\n   Comment="
-    assert squeue.excluded_by(mine) == {70: ("n1",)}
-    assert squeue.excluded_by(mine + words).get(70, ()) == ()
-    assert squeue.excluded_by(words + mine).get(70, ()) in ((), ("n1",))
+    assert squeue_shares.excluded_by(mine) == {70: ("n1",)}
+    assert squeue_shares.excluded_by(mine + words).get(70, ()) == ()
+    assert squeue_shares.excluded_by(words + mine).get(70, ()) in ((), ("n1",))
 
 
 OVER = frozenset({"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL",

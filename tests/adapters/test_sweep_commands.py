@@ -10,7 +10,7 @@ from slurm_budget.core.marker import Marker
 from slurm_budget.errors import SlurmUnreachable
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.settings import LedgerSettings, Settings, SlurmSettings, SnapshotSettings
-from slurm_budget.slurm import sacct, squeue
+from slurm_budget.slurm import sacct, squeue, squeue_shares
 from slurm_budget.slurm.command import Commands, Reply
 from slurm_budget.slurm.port import CommandSlurm
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
@@ -46,7 +46,7 @@ class Fake(Commands):
         self.answers = {
             "scontrol show config": CONFIG if topology else CONFIG.replace("tree", "default"),
             " ".join(squeue.argv()): "".join(_rows(count)),
-            " ".join(squeue.EXCLUDED): "",
+            " ".join(squeue_shares.EXCLUDED): "",
             "scontrol -d show job": "".join(_details(count)),
             "scontrol -o -a show node": "".join(NODE.format(i) for i in range(1, 2 * count + 1)),
             "scontrol show topology": f"SwitchName=s Level=0 LinkSpeed=1 Nodes=n[1-{2 * count}]\n",

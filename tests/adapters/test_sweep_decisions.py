@@ -368,6 +368,18 @@ def test_a_run_that_nobody_knows_is_ended_where_it_was_last_seen(stage: Stage) -
     assert "ended job 7" not in stage.sweep(NOW + 30).sentence()
 
 
+@pytest.mark.parametrize("others", ["", row(9, "language", "PENDING")])
+def test_a_run_that_the_queue_knows_to_have_ended_ends_in_the_ledger(
+    stage: Stage, others: str
+) -> None:
+    """slurmdbd may be behind, or have lost the end; nobody is told, for nothing is amiss."""
+    stage.sweep(NOW - HOUR)
+    stage.slurm.says("jobs", row(7, "vision", "COMPLETED", EndTime=str(NOW - 300)) + others)
+    assert "ended" not in stage.sweep(NOW).sentence()
+    (run,) = stage.ledger.runs_between("main", 0, NOW)
+    assert (run.end, run.state) == (NOW - 300, "COMPLETED")
+
+
 # -- what came of a requeue ----------------------------------------------------------------------
 
 

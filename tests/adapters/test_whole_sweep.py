@@ -12,7 +12,7 @@ from slurm_budget.errors import LedgerUnreachable, SlurmUnreachable
 from slurm_budget.ledger.store import Ledger
 from slurm_budget.settings import Settings, SlurmSettings, SnapshotSettings
 from slurm_budget.state.budget import Amount, BudgetNode, BudgetTree
-from slurm_budget.state.jobs import Deed, Job, Node
+from slurm_budget.state.jobs import Deed, Job, Node, Queue
 from slurm_budget.state.slurm import Preemption
 from slurm_budget.usecases.fence import Fence
 from slurm_budget.usecases.sweep import sweep
@@ -45,8 +45,8 @@ class Slurm:
     def preemption(self, config: Mapping[str, str]) -> Preemption:
         return Preemption()
 
-    def jobs(self, *, shares: bool = True) -> list[Job]:
-        return [waiting(1), waiting(2)]
+    def queue(self, *, shares: bool = True) -> Queue:
+        return Queue([waiting(1), waiting(2)], [])
 
     def nodes(self) -> list[Node]:
         return [Node("n1", "IDLE", frozenset(), {"h100": 8}, ("gpu",), cpus=64)]
@@ -159,7 +159,7 @@ def test_who_lost_the_lease_with_nothing_left_to_do_does_not_publish_what_is_old
 
     hold = Fence.hold
     monkeypatch.setattr(Fence, "hold", frozen_after)
-    monkeypatch.setattr(site.slurm, "jobs", list)
+    monkeypatch.setattr(site.slurm, "queue", lambda: Queue([], []))
     site.snapshot.write_text("of before")
     assert "lost the lease, acted no further: ctl2:22" in site.sweep(site.take()).sentence()
     assert site.snapshot.read_text() == "of before"

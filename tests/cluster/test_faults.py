@@ -15,6 +15,7 @@ import pytest
 from disturb import FUNDED, changed, disturbed, frozen, requeued, state_of, vision_runs
 from playground import ROOT, Playground
 from story import ANA, BEN, CLEO
+from told import by_ledger, by_slurm, sweep_until_known
 
 from slurm_budget.ledger.store import Ledger
 
@@ -117,27 +118,8 @@ def test_jobs_that_start_and_end_while_the_accounting_is_away(
     assert site.sbudget("sweep", code=6, env=quick).out == ""
     site.cluster("start", daemon)
     site.wait("the accounting knows", lambda: site.last(begun) == "COMPLETED")
-
-    def same() -> bool:
-        site.sbudget("sweep")
-        return ledger_rows(site, *jobs, begun) == slurm_rows(site, *jobs, begun)
-
-    site.wait("the ledger says what the accounting says", same, 20)
-    assert len(slurm_rows(site, *jobs, begun)) == 4, "each start once"
-
-
-def slurm_rows(site: Playground, *jobs: int) -> list[tuple[int, int, int, str, str]]:
-    """(job, start, end, state, QOS) of each start."""
-    rows = [row for row in site.rows(*jobs) if row[4].isdigit()]
-    return sorted((int(r[0]), int(r[3]), int(r[4]), r[1], r[2]) for r in rows)
-
-
-def ledger_rows(site: Playground, *jobs: int) -> list[tuple[int, int, int, str, str]]:
-    with Ledger.open(f"sqlite:///{site.ledger}") as ledger:
-        found = ledger.runs_between(site.name, 0, 1 << 40)
-        return sorted(
-            (r.job_id, r.start, r.end or 0, r.state, r.qos) for r in found if r.job_id in jobs
-        )
+    sweep_until_known(site, *jobs, begun)
+    assert len(by_slurm(site, *jobs, begun)) == 4, "each start once"
 
 
 @pytest.fixture
@@ -281,41 +263,73 @@ def test_runs_that_end_between_deciding_and_acting_are_left(site: Playground) ->
     end.unlink()
 
 
+def sql(site: Playground, text: str) -> str:
+    """What slurmdbd's own database answers."""
+    socket = site.folder / "run" / "mysql.socket"
+    client = ("mariadb", "--no-defaults", f"--socket={socket}", "-u", "root")
+    return site.slurm(*client, "-N", "-e", text)
+
+
+def accounting(site: Playground) -> str:
+    """The name of slurmdbd's database."""
+    return sql(
+        site,
+        "SELECT table_schema FROM information_schema.tables"
+        f" WHERE table_name = '{site.name}_job_table'",
+    ).strip()
+
+
+def test_a_run_whose_end_the_accounting_lost_ends_with_its_job(site: Playground) -> None:
+    """It does not count on until slurmctld forgets the job; a true end that comes later stands."""
+    job, _ = site.sbatch(ANA, *FUNDED, "60")
+    site.wait("it runs", lambda: site.last(job) == "RUNNING")
+
+    def known() -> bool:
+        site.sbudget("sweep")
+        return [row[2:4] for row in by_ledger(site, job)] == [(0, "RUNNING")]
+
+    site.wait("the ledger has it without an end", known)
+    site.slurm("scancel", str(job))
+    site.wait("its end is told", lambda: bool(by_slurm(site, job)))
+    site.wait("it has let go of its GPUs", lambda: site.state(job) == "CANCELLED")
+    ((_, start, end, _, _),) = by_slurm(site, job)
+    row = f"{accounting(site)}.{site.name}_job_table"
+    sql(site, f"UPDATE {row} SET time_end = 0, state = 1 WHERE id_job = {job}")
+    assert by_slurm(site, job) == [], "the accounting believes that it runs"
+    site.sbudget("sweep")
+    assert [r[:4] for r in by_ledger(site, job)] == [(job, start, end, "CANCELLED")]
+    sql(site, f"UPDATE {row} SET time_end = {end - 1}, state = 4 WHERE id_job = {job}")
+    site.sbudget("sweep")
+    assert [r[:4] for r in by_ledger(site, job)] == [(job, start, end - 1, "CANCELLED")]
+
+
 def test_rows_of_another_cluster_and_of_ids_that_wrapped_change_nothing(site: Playground) -> None:
     """Both have the id of a job that runs; neither ever ended."""
     job, _ = site.sbatch(ANA, *FUNDED, "60")
     site.wait("it runs", lambda: site.last(job) == "RUNNING")
-    socket = site.folder / "run" / "mysql.socket"
-
-    def sql(text: str) -> str:
-        client = ("mariadb", "--no-defaults", f"--socket={socket}", "-u", "root")
-        return site.slurm(*client, "-N", "-e", text)
-
     site.sbudget("sweep")
     site.sbudget("ledger", "rebuild")
-    runs = ledger_rows(site, job)
-    database = sql(
-        "SELECT table_schema FROM information_schema.tables"
-        f" WHERE table_name = '{site.name}_job_table'"
-    ).strip()
+    runs = by_ledger(site, job)
+    database = accounting(site)
     mine, other = (f"{database}.{name}_job_table" for name in (site.name, "other"))
     site.slurm("sacctmgr", "-i", "add", "cluster", "other")
     try:
-        sql(f"INSERT INTO {other} SELECT * FROM {mine} WHERE id_job = {job}")
-        sql(f"UPDATE {other} SET time_start = time_start - 100000, time_end = 0")
+        sql(site, f"INSERT INTO {other} SELECT * FROM {mine} WHERE id_job = {job}")
+        sql(site, f"UPDATE {other} SET time_start = time_start - 100000, time_end = 0")
         sql(
+            site,
             f"CREATE TEMPORARY TABLE {database}.old AS SELECT * FROM {mine} WHERE id_job = {job};"
             f" UPDATE {database}.old SET job_db_inx = 99999999, time_end = 0,"
             "  time_submit = time_submit - 300000000, time_start = time_start - 300000000,"
             "  time_eligible = time_eligible - 300000000;"
-            f" INSERT INTO {mine} SELECT * FROM {database}.old"
+            f" INSERT INTO {mine} SELECT * FROM {database}.old",
         )
         assert len(site.slurm("sacct", "-a", "-n", "-P", "-X", "-D", "-j", str(job), "-S",
                               "2000-01-01").splitlines()) == 2, "the old row is seen"  # fmt: skip
         said = site.sbudget("sweep").out
         assert "left job" not in said
         site.sbudget("ledger", "rebuild")
-        assert ledger_rows(site, job) == runs
+        assert by_ledger(site, job) == runs
     finally:
-        sql(f"DELETE FROM {mine} WHERE job_db_inx = 99999999; DELETE FROM {other}")
+        sql(site, f"DELETE FROM {mine} WHERE job_db_inx = 99999999; DELETE FROM {other}")
         site.slurm("sacctmgr", "-i", "delete", "cluster", "other", code=None)

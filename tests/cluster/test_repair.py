@@ -7,7 +7,7 @@ from dataclasses import replace
 from playground import Playground
 from story import ANA
 
-from slurm_budget.slurm import squeue
+from slurm_budget.slurm import squeue_shares
 from slurm_budget.slurm.command import Commands
 from slurm_budget.slurm.port import CommandSlurm
 
@@ -65,4 +65,4 @@ def test_gpus_asked_for_in_all_are_known_by_node_as_slurm_packs_them(site: Playg
     assert (jobs[choosy].excluded, jobs[loose].excluded) == (("n2", "n3"), ())
     # by the way that is taken where no run is uneven
     bare = [replace(job, excluded=()) for job in jobs.values()]
-    assert squeue.with_excluded(slurm.commands, bare) == list(jobs.values())
+    assert squeue_shares.with_excluded(slurm.commands, bare) == list(jobs.values())
