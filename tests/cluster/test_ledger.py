@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 from playground import Failed, Playground
 from story import ANA, BEN, CLEO
+from told import sweep_until_known
 
 from slurm_budget.slurm import sacct, slurmdbd_sql
 from slurm_budget.slurm.command import Commands
@@ -26,7 +27,7 @@ def test_rebuild_leaves_every_figure_as_it_was(site: Playground) -> None:
         site.sbatch(CLEO, "--gres=gpu:4", "2")[0],
     ]
     site.wait("all finish", lambda: all(site.last(job) == "COMPLETED" for job in jobs))
-    site.sbudget("sweep")
+    sweep_until_known(site, *jobs)
     before = figures(site)
     assert any(row[1] for row in before)
     site.sbudget("ledger", "rebuild")
@@ -104,7 +105,7 @@ def test_slurmdbds_own_tables_give_exactly_the_runs_of_sacct(site: Playground) -
     config.write_text(
         site.config.read_text().replace("[slurm]", '[slurm]\nsource = "slurmdbd-sql"')
     )
-    site.sbudget("sweep")
+    sweep_until_known(site, done, again)
     before = figures(site)
     site.sbudget("ledger", "rebuild", env={"SBUDGET_CONFIG": str(config)})
     assert [row[0] for row in figures(site)] == [row[0] for row in before]
