@@ -29,7 +29,7 @@ def rows(jobs: Iterable[Any]) -> Iterator[dict[str, str]]:
 def ended(jobs: Iterable[Any]) -> Iterator[Ended]:
     """The `pyslurm.Job`s that no longer live."""
     for job in jobs:
-        if job.state not in squeue.LIVE:
+        if job.state in squeue.ENDED:
             yield Ended(
                 job.id,
                 job.state,

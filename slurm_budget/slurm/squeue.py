@@ -156,6 +156,10 @@ LIVE = frozenset({"PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING"
                   "SIGNALING", "STAGE_OUT", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED",
                   "RESV_DEL_HOLD", "SPECIAL_EXIT", "RESIZING", "EXPEDITING"})  # fmt: skip
 
+ENDED = frozenset({"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "LAUNCH_FAILED",
+                   "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"})  # fmt: skip
+"""A state that is in neither may be a live one of a later Slurm, whose EndTime lies ahead."""
+
 
 def queue(
     commands: Commands, version: versions.Version = versions.UNKNOWN, *, shares: bool = True
@@ -166,9 +170,10 @@ def queue(
     names = fields(version)
     jobs, over = [], []
     for row in records(checked(commands.run(*argv(names))), names):
-        if row["State"].strip().upper() in LIVE:
+        state = row["State"].strip().upper()
+        if state in LIVE:
             jobs.append(job(row))
-        else:
+        elif state in ENDED:
             over.append(ended(row))
     if not shares:
         return Queue(jobs, over)

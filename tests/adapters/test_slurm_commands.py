@@ -133,7 +133,8 @@ def by_total(number: str, per_node: str = "N/A") -> list[str]:
 def test_jobs_that_have_ended_are_told_apart_with_their_last_run() -> None:
     fields = dict(zip(squeue.FIELDS, RUNNING, strict=True)) | {"JobID": "9", "State": "CANCELLED"}
     never = fields | {"JobID": "10", "StartTime": "N/A", "EndTime": "1795975500"}
-    answer = text(RUNNING, list(fields.values()), list(never.values()))
+    unheard_of = fields | {"JobID": "11", "State": "LEVITATING"}  # perhaps alive
+    answer = text(RUNNING, *(list(row.values()) for row in (fields, never, unheard_of)))
     found = squeue.queue(Recorded({squeue.argv(): answer}))
     assert [job.id for job in found.jobs] == [8]
     assert found.ended == [
