@@ -51,6 +51,8 @@ def play(ring: Ring) -> None:
             # the daemons of one container find each other; zombies of theirs are reaped
             .with_env("SBUDGET_DISPOSABLE", "1")
             .with_env("SBUDGET_PATIENCE", "3")
+            # pytest cuts the reason of a failure off where its line is full
+            .with_env("COLUMNS", "240")
             .with_kwargs(hostname="localhost", init=True)
         )
         with container:
