@@ -5,8 +5,9 @@ would count on in every figure, so the queue is asked first: slurmctld keeps an 
 MinJobAge, and gives a requeued one a new time of submission. What the accounting says later stands.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from slurm_budget.state.jobs import Ended, Job, Queue, Run
 
@@ -15,47 +16,54 @@ LOST_AFTER = 600
 were asked do not answer at the same moment."""
 
 
-def by_the_queue(waiting: Sequence[Run], queue: Queue) -> list[Run]:
-    """Those of `waiting`, runs without an end, of which `queue` tells the end; ended."""
-    known = _by_id(queue)
-    out = []
-    for run in waiting:
-        job = known.get(run.job_id)
-        if job is not None and run.start < job.submit:
-            out.append(replace(run, end=job.submit, state="REQUEUED"))
-        elif isinstance(job, Ended) and job.start == run.start and job.end is not None:
-            out.append(replace(run, end=max(job.end, run.start), state=job.state))
-    return out
+class Over(NamedTuple):
+    """Runs that are over, with their ends."""
+
+    told: list[Run]
+    """The queue tells when."""
+    lost: list[Run]
+    """The accounting believes them to run for ever; they end where they were last seen."""
 
 
-def _by_id(queue: Queue) -> Mapping[int, Job | Ended]:
+def over(waiting: Sequence[Run], queue: Queue, now: int, seen_until: int | None) -> Over:
+    """Those of `waiting`, runs without an end, that are over by what `queue` says at `now`.
+
+    A lost run gets the end `seen_until`, when it was last seen (None: never, and then it counts
+    nothing, as in `sacctmgr show runawayjobs`).
+    """
     known: dict[int, Job | Ended] = {job.id: job for job in queue.ended}
     known.update((job.id, job) for job in queue.jobs)
-    return known
-
-
-def lost(waiting: Sequence[Run], queue: Queue, now: int, seen_until: int | None) -> list[Run]:
-    """Those of `waiting` that the accounting believes to run for ever; ended.
-
-    A run whose job slurmctld did not know at `now`, or that a later run of its job follows, gets
-    the end `seen_until`, when it was last seen (None: never, and then it counts nothing, as in
-    `sacctmgr show runawayjobs`). Of a job that slurmctld started twice for one submission, having
-    lost its state in between, the first run ends where the second begins, at the latest.
-    """
-    known = _by_id(queue)
     newest: dict[int, int] = {}
     for run in waiting:
         newest[run.job_id] = max(run.start, newest.get(run.job_id, run.start))
-    out = []
+    out = Over([], [])
     for run in waiting:
         job = known.get(run.job_id)
-        started = job.start if job is not None and job.start is not None else run.start
-        old = run.start < now - LOST_AFTER
-        if run.start < started:
-            until = min(now, started)
-        elif old and (job is None or run.start < newest[run.job_id]):
-            until = now
-        else:
+        told = _told(run, job)
+        if told is not None:
+            out.told.append(told)
             continue
-        out.append(replace(run, end=max(run.start, min(seen_until or 0, until)), state="LOST"))
+        until = _lost_until(run, job, newest[run.job_id], now)
+        if until is not None:
+            end = max(run.start, min(seen_until or 0, until))
+            out.lost.append(replace(run, end=end, state="LOST"))
     return out
+
+
+def _told(run: Run, job: Job | Ended | None) -> Run | None:
+    """The run with the end that its job tells; None where it tells none."""
+    if job is not None and run.start < job.submit:
+        return replace(run, end=job.submit, state="REQUEUED")
+    if isinstance(job, Ended) and job.start == run.start and job.end is not None:
+        return replace(run, end=max(job.end, run.start), state=job.state)
+    return None
+
+
+def _lost_until(run: Run, job: Job | Ended | None, newest: int, now: int) -> int | None:
+    """When a run had ended at the latest whose job slurmctld does not know, or that a later run of
+    its job follows; None: it may live. Of a job that slurmctld started twice for one submission,
+    having lost its state in between, the first run ends where the second begins."""
+    if job is not None and job.start is not None and run.start < job.start:
+        return min(now, job.start)
+    old = run.start < now - LOST_AFTER
+    return now if old and (job is None or run.start < newest) else None

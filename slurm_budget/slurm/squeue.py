@@ -66,6 +66,10 @@ def _seconds(value: str) -> int | None:
     return None if limit is None or limit == durations.UNLIMITED else int(limit)
 
 
+def _state(row: Mapping[str, str]) -> str:
+    return row["State"].strip().upper()
+
+
 def job(row: Mapping[str, str]) -> Job:
     """One job. Which GPUs it holds where is known when it has one node, or asked by node."""
     raw = int(row["JobID"])
@@ -81,7 +85,7 @@ def job(row: Mapping[str, str]) -> Job:
     per_node = sum(asked.values()) or None
     even = len(names) == 1 or (per_node or 0) * len(names) == total
     array = said(row["ArrayJobID"])
-    state = row["State"].strip().upper()
+    state = _state(row)
     return Job(
         id=raw,
         label=label or str(raw),
@@ -128,7 +132,7 @@ def ended(row: Mapping[str, str]) -> Ended:
     """A job that no longer lives."""
     return Ended(
         id=int(row["JobID"]),
-        state=row["State"].strip().upper(),
+        state=_state(row),
         submit=moment(row["SubmitTime"]) or 0,
         start=moment(row["StartTime"]),
         end=moment(row["EndTime"]),
@@ -168,17 +172,17 @@ def queue(
     those that have ended since MinJobAge. At most two commands, for what `squeue -O` does not tell:
     see squeue_shares."""
     names = fields(version)
-    jobs, over = [], []
+    living, gone = [], []
     for row in records(checked(commands.run(*argv(names))), names):
-        state = row["State"].strip().upper()
+        state = _state(row)
         if state in LIVE:
-            jobs.append(job(row))
+            living.append(job(row))
         elif state in ENDED:
-            over.append(ended(row))
+            gone.append(ended(row))
     if not shares:
-        return Queue(jobs, over)
-    complete = with_shares if uneven(jobs) else with_excluded
-    return Queue(complete(commands, jobs), over)
+        return Queue(living, gone)
+    complete = with_shares if uneven(living) else with_excluded
+    return Queue(complete(commands, living), gone)
 
 
 def jobs(

@@ -6,8 +6,9 @@ Nothing is decided on half a view: the first read that fails ends the sweep (Slu
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from slurm_budget.core import across, live, over
+from slurm_budget.core import across, live
 from slurm_budget.core.budget import account_budgets, user_budgets
+from slurm_budget.core.over import over
 from slurm_budget.core.standing import Standing, Sums, standings, user_standings
 from slurm_budget.errors import SbudgetError, SlurmUnreachable
 from slurm_budget.ledger.store import Ledger
@@ -100,7 +101,7 @@ def observe(
         bad_rows = len(taken.bad)
         # an empty queue may be a missing permission, and no reason to end everything
         if queue.jobs or queue.ended:
-            lost = _over(ledger, cluster, queue, now)
+            lost = _end_what_is_over(ledger, cluster, queue, now)
     sums = sums_now(ledger, cluster, settings, now)
     budgets = account_budgets(tree, window.budget_seconds, now)
     own = user_budgets(tree, budgets, window.budget_seconds, now)
@@ -126,14 +127,11 @@ def observe(
     )
 
 
-def _over(ledger: Ledger, cluster: str, queue: Queue, now: int) -> list[Run]:
+def _end_what_is_over(ledger: Ledger, cluster: str, queue: Queue, now: int) -> list[Run]:
     """End the runs in the ledger that are over by what the queue says; those that nobody knows."""
-    waiting = ledger.unfinished_runs(cluster)
-    told = over.by_the_queue(waiting, queue)
-    keys = {(run.job_id, run.start) for run in told}
-    others = [run for run in waiting if (run.job_id, run.start) not in keys]
     seen = ledger.last_sweeps(1, cluster)
-    lost = over.lost(others, queue, now, seen[0].at if seen else None)
+    waiting = ledger.unfinished_runs(cluster)
+    told, lost = over(waiting, queue, now, seen[0].at if seen else None)
     for runs, source in ((told, "squeue"), (lost, "lost")):
         if runs:
             ledger.record_runs(runs, source=source, now=now)

@@ -211,6 +211,8 @@ SLURMS_STATES = OVER | {
 
 def test_every_state_of_slurm_is_that_of_a_job_that_lives_or_has_ended() -> None:
     assert squeue.LIVE == SLURMS_STATES - OVER
+    assert OVER - {"REVOKED"} <= squeue.ENDED
+    assert not squeue.ENDED & squeue.LIVE
 
 
 @pytest.mark.parametrize(

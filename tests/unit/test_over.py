@@ -6,7 +6,7 @@ from answers_world import NOW, job
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_budget.core import over
+from slurm_budget.core.over import over
 from slurm_budget.slurm.squeue import LIVE
 from slurm_budget.state.jobs import Ended, Queue, Run
 
@@ -28,12 +28,17 @@ def has_ended(state: str = "COMPLETED", start: int = NOW - 300, submit: int = NO
     return Queue([], [Ended(7, state, submit, start, NOW - 200)])
 
 
+def told(queue: Queue) -> list[Run]:
+    """What is ended of the one run that waits."""
+    found = over([open_run()], queue, NOW, None)
+    assert found.lost == []
+    return found.told
+
+
 def test_an_ended_job_tells_the_end_of_its_run() -> None:
     """slurmdbd may have lost it: it would count on in every figure until slurmctld forgets."""
     for state in ENDED:
-        assert over.by_the_queue([open_run()], has_ended(state)) == [
-            replace(open_run(), end=NOW - 200, state=state)
-        ]
+        assert told(has_ended(state)) == [replace(open_run(), end=NOW - 200, state=state)]
 
 
 def test_a_requeued_job_tells_by_its_new_submission_that_the_run_before_is_over() -> None:
@@ -41,18 +46,16 @@ def test_a_requeued_job_tells_by_its_new_submission_that_the_run_before_is_over(
     again = lives(state="RUNNING", submit=NOW - 100, start=NOW - 50)
     ended = has_ended(submit=NOW - 100, start=NOW - 50)
     for queue in (waits, again, ended):
-        assert over.by_the_queue([open_run()], queue) == [
-            replace(open_run(), end=NOW - 100, state="REQUEUED")
-        ]
+        assert told(queue) == [replace(open_run(), end=NOW - 100, state="REQUEUED")]
 
 
 def test_a_run_that_began_after_the_queue_was_read_goes_on() -> None:
-    assert over.by_the_queue([open_run()], lives(state="PENDING")) == []
-    assert over.by_the_queue([open_run()], Queue([], [])) == [], "and one that it does not know"
+    assert told(lives(state="PENDING")) == []
+    assert told(Queue([], [])) == [], "and one that it does not know"
 
 
 def test_another_run_of_an_ended_job_is_not_given_its_end() -> None:
-    assert over.by_the_queue([open_run()], has_ended(start=NOW - 250)) == []
+    assert over([open_run()], has_ended(start=NOW - 250), NOW, None).told == []
 
 
 @given(st.sampled_from(sorted(LIVE)), st.integers(0, 400), st.integers(0, 400))
@@ -60,7 +63,7 @@ def test_what_lives_is_never_ended(state: str, submit: int, end: int) -> None:
     start = NOW - 300
     queue = lives(state=state, submit=start - submit, start=start, end=start + end)
     waiting = [open_run(start=start)]
-    assert over.by_the_queue(waiting, queue) == over.lost(waiting, queue, NOW, NOW) == []
+    assert over(waiting, queue, NOW, NOW) == ([], [])
 
 
 def test_runs_that_no_queue_knows_are_ended_where_they_were_last_seen() -> None:
@@ -70,24 +73,24 @@ def test_runs_that_no_queue_knows_are_ended_where_they_were_last_seen() -> None:
     waiting = [lost, older, newer, young]
     seen = NOW - 700
     for order in (waiting, waiting[::-1]):
-        ended = {(run.job_id, run.start): run for run in over.lost(order, lives(), NOW, seen)}
+        found = over(order, lives(submit=NOW - 5000), NOW, seen)
+        assert found.told == []
+        ended = {(run.job_id, run.start): run for run in found.lost}
         assert ended == {
             (1, NOW - 5000): replace(lost, end=seen, state="LOST"),
             (7, NOW - 4000): replace(older, end=seen, state="LOST"),
         }
-    never = over.lost([lost], lives(), NOW, None)
-    assert never == [replace(lost, end=lost.start, state="LOST")], "it counts nothing"
+    never = over([lost], lives(), NOW, None)
+    assert never.lost == [replace(lost, end=lost.start, state="LOST")], "it counts nothing"
 
 
 def test_a_job_that_was_started_twice_for_one_submission_is_not_counted_twice() -> None:
     """slurmctld was killed before it wrote down the first start; slurmdbd knows no end of that."""
     queue = lives(state="RUNNING", start=NOW - 200)
     first, second = open_run(start=NOW - 300), open_run(start=NOW - 200)
-    assert over.by_the_queue([first, second], queue) == []
     for seen, end in ((NOW - 250, NOW - 250), (NOW - 60, NOW - 200), (None, NOW - 300)):
-        assert over.lost([first, second], queue, NOW, seen) == [
-            replace(first, end=end, state="LOST")
-        ]
+        lost = [replace(first, end=end, state="LOST")]
+        assert over([first, second], queue, NOW, seen) == ([], lost)
 
 
 @given(
@@ -103,7 +106,8 @@ def test_no_run_is_ended_after_now_or_before_its_start(
     queue = lives(state=state, submit=NOW - 2000, start=since)
     waiting = [open_run(number, NOW - ago) for number, ago in runs]
     last = None if seen is None else NOW - seen
-    ended = over.lost(waiting, queue, NOW, last)
+    found = over(waiting, queue, NOW, last)
+    ended = found.told + found.lost
     assert {(run.job_id, run.start) for run in ended} <= {(r.job_id, r.start) for r in waiting}
     for run in ended:
         assert run.end is not None
